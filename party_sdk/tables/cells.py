@@ -165,7 +165,7 @@ _LEAST_SERIAL: Final = 61
 
 
 def guess_kind(cells: Iterable[str], dialect: CellForm | Dialect) -> Kind:
-    """Guess a column's kind from that of most cells; readers report the other cells."""
+    """Guess a column's kind from most cells; reading reports cells of another kind."""
     values = [cell.strip() for cell in cells]
     codes = dialect.codes
     present = [value for value in values if value not in codes]
@@ -270,7 +270,7 @@ class CellForm:
 def find_forms(columns: Sequence[Sequence[str]], dialect: Dialect) -> list[CellForm]:
     """Detect the number and date format of each column from sample cells.
 
-    If no cell of a column determines the decimal sign, the column gets that of the
+    If no cell of a column determines the decimal sign, the column gets the sign of the
     other columns, provided that these agree. An undetermined date order is taken from
     dates in other columns with the same separator.
     """
@@ -323,7 +323,7 @@ def _count_signs(cells: Iterable[str]) -> Counter[str]:
 
 
 def _proven_date_orders(cells: Iterable[str]) -> dict[str, set[str]]:
-    """Return the orders that the cells' dates prove, by the separator of the dates.
+    """Return the date orders that unambiguous dates prove, by the separator.
 
     1.2.2026 is always the first of February, but 1/2/2026 is ambiguous.
     """
@@ -479,7 +479,7 @@ def split_into_rows(text: str, dialect: Dialect) -> list[list[str]]:
 def _numbered_rows(text: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a text, each with the number of its last line.
 
-    Stops before the first field that is too long, which the reading reports later.
+    Stops before the first field that is too long. Reading the table reports that field.
     """
     reader = split_lines(_split_lines(text)[dialect.skip or 0 :], dialect)
     with suppress(csv.Error):

@@ -275,7 +275,7 @@ def _parse_days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[CellF
 def _look_up(
     indices: pa.Array, values: Sequence[float], problems: Mapping[int, str]
 ) -> tuple[FloatArray, list[CellFault]]:
-    """Return the value of each index, and the cells whose value has a problem."""
+    """Return the value at each index, and the cells whose index has a problem."""
     lookup = np.array([*values, math.nan])
     places = indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
     wrong = np.flatnonzero(np.isin(places, list(problems))).tolist() if problems else ()
@@ -316,7 +316,10 @@ def _parse_numbers(column: Column, cells: pa.Array) -> tuple[pa.Array, list[Cell
 
 
 def plain_texts(column: Column, cells: pa.Array) -> pa.Array:
-    """Rewrite numbers with a decimal point and dates in ISO order; codes become null.
+    """Rewrite the cells of a number or date column in a standard format.
+
+    Numbers get a decimal point, dates the order of ISO 8601. Codes of missing values
+    become null.
 
     Any other text stays or becomes one that cannot be parsed as a number or date.
     """

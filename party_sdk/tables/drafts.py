@@ -192,7 +192,7 @@ def _read_words_and_decimals(
 
 
 def _n_decimals(cells: pa.Array, sign: str) -> int:
-    """Return the most decimals in the cells; MOST_DECIMALS + 1 if one has an exponent."""
+    """Return the maximum number of decimals; MOST_DECIMALS + 1 for an exponent."""
     stripped = compute.utf8_trim_whitespace(to_texts(cells))
     if compute.any(compute.match_substring_regex(stripped, _EXPONENT)).as_py():
         return MOST_DECIMALS + 1
@@ -571,10 +571,10 @@ def _find_thousands(counts: Mapping[str, int], form: CellForm) -> Thousands | No
 def _find_two_readings(
     counts: Mapping[str, int], form: CellForm, sign: Thousands | None
 ) -> str:
-    """Return a number such as 14,189 that may be a decimal as well, beside 14.2.
+    """Return a number such as 14,189 that remains ambiguous in a column with 14.2.
 
-    Empty if no number has a fraction, or one such as 1,234.5 shows that ``sign``
-    separates thousands.
+    Returns an empty string if no number of the column has a fraction, or if a number
+    such as 1,234.5 shows that ``sign`` separates thousands.
     """
     if sign is None or not any(
         re.fullmatch(DECIDING, text.strip()) for text in counts if sign not in text
@@ -812,8 +812,9 @@ def find_id_column(
 ) -> str | None:
     """Return the column that seems to hold unique ids, or None if there is none.
 
-    Candidates are a first column of words, rising whole numbers, and words or whole
-    numbers in a column with a name such as ``id``.
+    The first column is a candidate if it holds words. Any other column is a candidate
+    if it holds rising whole numbers, or if it has a name such as ``id`` and holds words
+    or whole numbers.
     """
     for index, column in enumerate(report.columns):
         has_id_name = bool(fold_words(column.name) & _ID_WORDS)

@@ -78,8 +78,8 @@ def lone_values(x: FloatArray, codes: frozenset[float] = CODES) -> list[LoneValu
     """Return the outliers of a column that may mean 'missing', in ascending order.
 
     A common code such as 999 is returned if its distance, sign or frequency sets it
-    apart. Any other value must be frequent, and farther from the others than they are
-    from each other; a smaller distance suffices for a zero.
+    apart. Any other value must be frequent, and farther from the remaining values than
+    these are from each other. For a zero, a smaller distance suffices.
 
     x: float64 (n,); NaN for a missing value.
     codes: numbers that are commonly used as codes.
@@ -111,7 +111,7 @@ def as_date(day: float) -> str:
 def _find_outliers(
     values: FloatArray, counts: IntArray, n_codes: int, n_other_codes: int
 ) -> Iterator[tuple[float, int]]:
-    """Yield the values at one end of a column that are codes, with their counts.
+    """Yield the outliers at one end of a column, each with its number of rows.
 
     values: float64 (n,), sorted so that the examined end comes first.
     n_codes, n_other_codes: number of common codes at this end and at the other end.
@@ -169,7 +169,7 @@ def _lone_value_stands_apart(
 
 
 def _distances(codes: FloatArray, ordinary: FloatArray) -> tuple[float, float, float]:
-    """Return the gap to the codes, and the range and median step of the other values."""
+    """Return the gap before the codes, and range and median step of other values."""
     gap, extent = abs(codes[0] - ordinary[0]), abs(ordinary[0] - ordinary[-1])
     return float(gap), float(extent), float(np.median(np.abs(np.diff(ordinary))))
 
@@ -239,7 +239,7 @@ def _describe_lone(column: Column, lone: LoneValue, count: int) -> str:
 
 
 def _find_coded_columns(columns: Sequence[Column], sample: FloatArray) -> Iterator[str]:
-    """Yield the columns of a few different whole numbers, other than 0 and 1 alone."""
+    """Yield the columns that hold few distinct whole numbers, and not only 0 and 1."""
     for index, column in enumerate(columns):
         if column.field is None and column.is_numeric:
             x = sample[:, index]
@@ -381,8 +381,8 @@ class NumberGuard:
     def has_totals(self) -> bool:
         """Whether the last row looks like a row of totals.
 
-        At least half of its values must be the sums of the values above. At least two
-        of these (or the only value) must also exceed each value above.
+        At least half of the row's values must be the sums of all values above them. At
+        least two of these sums (or the only one) must also exceed each value above.
         """
         present = ~np.isnan(self._last)
         if self.n_rows < _LEAST_ROWS or not present.any():

@@ -1,7 +1,8 @@
 """Match keys of one party: proposals, a preview on its table, and its unlinked rows.
 
 A proposed key is usable if enough rows have a value and almost no two rows share one.
-Whether it finds the same people at two parties shows only when they link their rows.
+Whether a key finds the same people at two parties shows only when these link their
+rows.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class MappedColumn:
             return np.asarray(values * factor + offset)
 
     def _map_texts(self, cells: pa.Array) -> tuple[pa.Array, FloatArray]:
-        """Return the mapped texts, and a number for each text before the mapping."""
+        """Return the mapped texts, and a number that stands for each original text."""
         mapping = self.mapping
         spellings = [normalise_text(text) for text in cells.to_pylist()]
         forms = spellings

@@ -180,7 +180,7 @@ class ColumnMapping(_Part):
 
     @property
     def sets_notation(self) -> bool:
-        """Whether the mapping sets a number format."""
+        """Whether the mapping sets how numbers, minus signs or limits are read."""
         parts = (self.decimal, self.thousands, self.limits, self.minus)
         return any(part is not None for part in parts)
 

@@ -26,7 +26,7 @@ _SINGULAR: Final = {
 
 
 class Finding(BaseModel, frozen=True):
-    """A problem of a table and its location. It never quotes a cell.
+    """A problem of a table and its location. A finding never quotes a cell.
 
     of_cell: whether a cell has a wrong value, which a :class:`CellProblem` quotes.
     """

@@ -172,7 +172,7 @@ class Source(ABC):
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
     ) -> Iterator[Batch]:
-        """Yield the cells of ``columns`` and of the columns in ``naming`` by rows.
+        """Yield the cells of ``columns`` and ``naming`` in batches of rows.
 
         Cells are either typed, or texts written in the form of their column. Ambiguous
         numbers are remembered and reported by :meth:`findings`.

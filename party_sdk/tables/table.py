@@ -214,8 +214,8 @@ class Table:
     def describe_same_ids(self, normalise: Callable[[str], str] | None = None) -> str:
         """Return a sentence that lists rows with the same id; empty if there are none.
 
-        It lists at most ten pairs of line or row numbers, and quotes no id. Ids are
-        compared in the form that ``normalise`` returns, by default as they are.
+        The sentence lists at most ten pairs of line or row numbers, and quotes no id.
+        Ids are compared in the form that ``normalise`` returns, by default as they are.
         """
         if self.ids is None:
             return ""

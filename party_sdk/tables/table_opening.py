@@ -99,7 +99,7 @@ def open_source_of(table: Any, options: ReadOptions) -> DataSource:
 
 
 def open_clusterable(table: Any, options: ReadOptions) -> Table:
-    """Read a table; raise InvalidData unless the agreed preparation is sufficient."""
+    """Read a table; raise InvalidData if a value lacks an agreed preparation."""
     data = read_table(table, options)
     if data.obstacles:
         raise data.report.build_error(data.obstacles, data.n_more_obstacles)
@@ -202,7 +202,7 @@ def _file_state(path: Path) -> tuple[int, int, int]:
 def read_labels(table: Any) -> Labels:
     """Return the column titles and value labels of a statistics file.
 
-    They are empty for other tables. Raises InvalidData if the file cannot be read.
+    Both are empty for other tables. Raises InvalidData if the file cannot be read.
     """
     path = file_of(table)
     has_labels = path is not None and file_kind(path) in STATISTICS
@@ -294,7 +294,7 @@ def list_columns(path: Path, options: ReadOptions = DEFAULTS) -> list[str]:
 def first_rows(path: Path, options: ReadOptions) -> tuple[list[str], list[list[str]]]:
     """Return column names and the first five rows, as a preview for the operator.
 
-    It shows at most 40 columns, and none that name the rows or might hold ids.
+    The preview has at most 40 columns, and none that name the rows or might hold ids.
     """
     ids = options.id_columns
     names = [name for name in list_columns(path, options) if name not in ids]
@@ -330,7 +330,7 @@ def read_column(path: Path, name: str, options: ReadOptions = DEFAULTS) -> list[
 
 @dataclass(frozen=True, slots=True)
 class LongForm:
-    """Names of the columns of objects, items and counts; by default, each line counts 1."""
+    """Names of the columns of objects, items and counts; a count is 1 by default."""
 
     object: str
     item: str

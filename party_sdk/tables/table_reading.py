@@ -309,7 +309,8 @@ class TableReading:
     ) -> tuple[FloatArray, list[tuple[int, int, str, str]]]:
         """Return float64 (n_rows, n_columns), and the cells that cannot be read.
 
-        Each of these has its row, column index, problem and kind of problem.
+        Each unreadable cell is a tuple of its row, column index, problem and kind of
+        problem.
         """
         X = np.empty((len(batch.cells[0]), len(batch.cells)), order="F")
         wrong = []

@@ -68,7 +68,7 @@ class TextSource(TableSource):
     """A text file with the names of columns in its first line and one row per line.
 
     dialect: the settings that the operator chose; all others are detected.
-    folder: for a UTF-8 copy, if DuckDB cannot read the file itself.
+    folder: the folder for a UTF-8 copy, if DuckDB cannot read the file itself.
     allow: guards that are switched off.
     """
 

@@ -80,7 +80,8 @@ class Unpacked(_Message):
     names, kinds: names of all columns of the file, and the kind of value in each.
     columns: for each column of the copy, its index among all columns.
     is_text: whether columns of texts may in fact hold numbers or dates.
-    first: number of the first row; ``empty``: numbers of empty rows, which are left out.
+    first: number of the first row.
+    empty: numbers of empty rows, which are left out.
     format: the part of the file that was read, such as its sheet.
     pointed: indices of the columns whose numbers are written with a decimal point.
     mixed: indices of the columns that also held numbers written as texts.

@@ -52,7 +52,8 @@ class SheetMarks:
     """Properties of a sheet that calamine does not report; indices are from 0.
 
     n_filled: number of cells that are not empty.
-    hidden_rows, hidden_columns: indices of those hidden by a filter or by hand.
+    hidden_rows, hidden_columns: indices of the rows and columns that are hidden by a
+        filter or by hand.
     percents: for each row, the columns whose number is displayed as a percentage.
     texts: by row and column, the text that replaces an error or a formula without a
         value.
