@@ -121,7 +121,7 @@ def select_clustered(
 ) -> tuple[DataSource, IntArray]:
     """Return the prepared, clustered columns of a table, with the labels of its rows.
 
-    Rows that lack a required value are dropped from both.
+    A row that lacks a required value is dropped, together with its label.
     """
     plan = terms.plan(slot)
     data = select_clustered_columns(data, terms.dictionary_of(slot), plan)
@@ -138,7 +138,8 @@ def column_units_of(
 ) -> FloatArray:
     """Return the divisor (m,) by which each clustered column of a slot is scaled.
 
-    It comes from the pooled moments if the session had them, else from the own rows.
+    The divisors come from bounds in the terms, from the pooled moments of all parties
+    or, if the session has neither, from the party's own rows.
 
     data: the clustered columns of the slot's rows.
     """
@@ -199,8 +200,8 @@ def match_key_warnings(keys: Sequence[KeyValues]) -> list[str]:
 def row_warnings(terms: Terms, slot: str, data: DataSource) -> list[str]:
     """Return warnings about a table's rows and ids before it joins a session.
 
-    They concern cells that look like codes for missing values, unusual or missing ids,
-    and match keys that are mostly empty.
+    The warnings concern cells that look like codes for missing values, unusual or
+    missing ids, and match keys that are mostly empty.
     """
     report, params = getattr(data, "report", None), check_terms(terms)
     sentences = (

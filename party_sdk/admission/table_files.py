@@ -34,8 +34,9 @@ class TableSpec:
     long_form: ``OBJECT,ITEM[,COUNT]`` for a file with one line per object and item.
     objects_file: the file with the ids of all objects; only used with ``long_form``.
     on_open: called with this object and the data source once the table has been read.
-    name_ids: called if no id column is named, with the candidate columns and the most
-        likely one, or None; returns the id column, or None if there is none.
+    name_ids: called if no id column is named. It gets the candidate columns, and the
+        most likely one or None. It returns the id column, or None if the table has no
+        ids.
     """
 
     path: Any
@@ -56,7 +57,8 @@ class TableSpec:
     ) -> DataSource:
         """Open the table and return its rows.
 
-        terms_fields: fields of the terms; their dictionary overrides the operator's.
+        terms_fields: the fields that the terms set; a dictionary among them replaces
+            the operator's dictionary.
         columns: the columns of the session, used if the operator names none.
 
         Raises InvalidData if the table cannot be read, or does not satisfy the terms.

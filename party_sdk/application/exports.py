@@ -84,10 +84,11 @@ def preview_runs(home: Home, stored: PartySession, rows: TableSpec) -> list[OwnR
 def own_runs(member: Party, data: DataSource) -> list[OwnRun]:
     """Return sizes and profile of the party's rows in each finished run.
 
-    They are computed locally, and nothing is sent.
+    Sizes and profiles are computed locally, and nothing is sent.
 
     Raises GuardRefused if the session uses another table. Raises NotReady if this party
-    has no labels yet. If the analyst labels the rows, there are none before the result.
+    has no labels yet. If the analyst labels the rows, a party has no labels before the
+    result.
     """
     member.check_table(data)
     terms_runs = params_per_run(check_terms(member.terms), member.terms.evaluation)

@@ -91,10 +91,12 @@ class Home:
         return connect(url, patience=self.patience, listeners=self.listeners)
 
     def stored_session(self, session: str, slot: str) -> PartySession:
-        """Return the stored session of a slot; an invitation may stand for its session.
+        """Return the stored session of a slot.
 
-        Raises InvitationUnreadable for any other text: errors print the name of a
-            session, and the text may be a part of an invitation, which is a secret.
+        session: the id of the session, or an invitation to it.
+
+        Raises InvitationUnreadable if ``session`` is any other text. Such a text may be
+        a part of an invitation, which is a secret, and later errors would print it.
         """
         if not re.fullmatch(NAME_PATTERN, session):
             session = Invitation.parse(session).session
@@ -112,11 +114,13 @@ class Home:
         return Institution.derive(self.entropy)
 
     def fetch_offer(self, invitation: str, policy: Policy | None = None) -> Offer:
-        """Return the terms that an invitation offers, or the stored ones once accepted.
+        """Return the terms that an invitation offers.
 
-        Only the invitation's code is sent to the analyst.
+        If this home stores these terms, nothing is sent to the analyst. Otherwise, only
+        the code of the invitation is sent.
 
-        policy: checks the inviter before the analyst is contacted, if not yet joined.
+        policy: checks the inviter before the analyst is contacted, unless the party has
+            joined.
 
         Raises AgreementMismatch if the terms differ from those that the coordinator
         signed, and CoterieError if the analyst cannot be reached or refuses the
@@ -320,7 +324,7 @@ class Home:
         return find_unlinked_rows(keys, data, result.labels)
 
     def map_rows(self, stored: PartySession, rows: TableSpec) -> TableSpec:
-        """Return the table with the mapping to use: the one it names or the stored one.
+        """Return the table with the mapping that it names or else the stored mapping.
 
         Raises GuardRefused if the table names a new mapping and nobody agrees to it.
         """
@@ -328,7 +332,7 @@ class Home:
         return rows.with_mapping(mapping)
 
     def open_own_table(self, member: Party, rows: TableSpec) -> DataSource:
-        """Open the table of a party that joined, with the columns it had at that time."""
+        """Open a party's table with the columns with which the party joined."""
         columns = member.stored.load_identity().columns
         return self.map_rows(member.stored, rows).open(member.slot_fields, columns)
 
@@ -348,8 +352,10 @@ class Home:
     ) -> bool:
         """Leave the session of an invitation, or decline the invitation.
 
-        explanation: for the coordinator, sent only if the party has not joined yet.
-        reason: for the other parties, sent only if the party has joined.
+        explanation: a text for the coordinator, sent only if the party has not joined
+            yet.
+        reason: the reason that the other parties read, sent only if the party has
+            joined.
 
         Returns bool: whether the others were informed.
         """
@@ -383,7 +389,8 @@ class Home:
     def find_named(self, name: str, slot: str | None) -> PartySession:
         """Return the stored session of an invitation, or of a session name and a slot.
 
-        Raises InvalidParameters if ``slot`` is None, but this home has several slots.
+        Raises InvalidParameters if ``slot`` is None, but this home has several slots of
+        the session.
         """
         if "#" in name:
             parsed = Invitation.parse(name)
@@ -442,7 +449,7 @@ class Home:
         )
 
     def roster(self, session: str, slot: str) -> Roster | None:
-        """Return the members of a session, or None until there is an agreement."""
+        """Return the members of a session, or None if it has no agreement yet."""
         agreement = self.find_session(session, slot).agreement
         if agreement is None:
             return None
