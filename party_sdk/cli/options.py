@@ -349,7 +349,8 @@ class TableOptions(ReadingOptions):
     ) -> "TableSpec | None":
         """Return the table to open, or None without --data.
 
-        outputs: the files that the command will write, which are checked here.
+        outputs: the files that the command will write. This method checks that they can
+            be written, and that none of them is the table.
         """
         if self.data is None:
             return None

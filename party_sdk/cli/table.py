@@ -120,7 +120,8 @@ def _draft_patterns(ids: Sequence[str]) -> Output:
 def report_output(report: "CheckReport", *, fails: bool) -> Output:
     """Return the output of a check: how a table is read, and its problems.
 
-    A program may log the document, so it has no cells. The exit code is 5 if it fails.
+    The JSON document contains no cells, because a program may log it. The exit code is
+    5 if ``fails``.
     """
     return Output(
         lambda: report.model_dump_json(exclude=CELLS),
@@ -274,7 +275,7 @@ def _describe_cell(column: "ColumnProposal", cell: "LevelProposal") -> str:
 
 
 def _match_key_figures(key: "KeyPreview") -> dict[str, object]:
-    """Return the figures of a match key without cells, because a program may log them."""
+    """Return how complete and unique a match key is, without cells, for JSON output."""
     shares = {"filled": key.completeness, "unique": key.uniqueness}
     return {"key": key.key, **shares, "serves": key.is_usable}
 

@@ -19,10 +19,11 @@ def compute_baselines(
 ) -> list[Document]:
     """Return results of k-means without a session, for each table, layout and chosen k.
 
-    ``fidelity`` is the adjusted Rand index to the pooled labels (the mean over parties
-    if each clusters alone), ``objective_ratio`` the inertia divided by the pooled
-    inertia (None for parties alone, whose clusters differ), and ``truth`` the adjusted
-    Rand index to the true classes, or None if they are unknown.
+    ``fidelity`` is the adjusted Rand index to the labels of the pooled rows; if each
+    party clusters alone, it is the mean over parties. ``objective_ratio`` is the
+    inertia divided by the pooled inertia; it is None if each party clusters alone.
+    ``truth`` is the adjusted Rand index to the true classes; it is None if the classes
+    are unknown.
     """
     by_layout = {}
     for case, result in zip(cases, results, strict=True):

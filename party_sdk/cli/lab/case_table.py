@@ -21,7 +21,8 @@ FIGURES_NOTE: Final = (
 def case_lines(cases: Sequence[Document]) -> Iterator[str]:
     """Yield a table with a line for each case and number of clusters.
 
-    The line of the selected run is marked, and shows the figures of the whole session.
+    The line of the selected run is marked. It also shows the figures that describe the
+    whole session.
     """
     finished = [case for case in cases if "lanes" in case]
     with_truth = any("truth" in case for case in finished)

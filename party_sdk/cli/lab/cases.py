@@ -87,7 +87,7 @@ class Case:
 
     @property
     def cluster_counts(self) -> list[int | None]:
-        """Return the number of clusters of each run; None if a run determines it itself."""
+        """Return each run's number of clusters; None if the run itself finds it."""
         runs = session_terms.params_per_run(self.params, self.evaluation)
         return [getattr(run, "n_clusters", None) for run in runs]
 
@@ -166,7 +166,7 @@ def format_lattice(lattice: Lattice) -> str:
 
 
 def usual_lattices(n_columns: int) -> list[Lattice]:
-    """Return 3x1, and also 1x3 (or 1x2) and 2x2 if each party would get two columns."""
+    """Return 3x1 and, if each party gets two columns, also 1x3 (or 1x2) and 2x2."""
     fits = [groups for groups in (3, 2) if n_columns >= _MIN_COLUMNS * groups]
     return [(3, 1), *([(1, fits[0]), (2, 2)] if fits else [])]
 

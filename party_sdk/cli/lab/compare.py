@@ -88,10 +88,10 @@ def compare(
 
     Nothing is sent from this machine. Each case is one session, a protocol and a layout
     with all numbers of clusters, and is simulated in this process as by 'coterie
-    simulate'. Cases that do not fit are listed with the reason. Fidelity compares the
-    selected run with the same clustering of the pooled table: 1 means that nothing was
-    lost. The results of k-means without a session follow: on the pooled rows, and for
-    each party alone.
+    simulate'. Protocols that cannot be used for a table or layout are listed with the
+    reason. Fidelity compares the selected run with the same clustering of the pooled
+    table: 1 means that nothing was lost. The results of k-means without a session
+    follow: on the pooled rows, and for each party alone.
     """
     from party_sdk.cli.lab import baselines
     from party_sdk.cli.lab.case_table import case_lines, case_notes

@@ -212,7 +212,7 @@ def run(
 def _joined_lines(
     member: "Party", policy: "Policy", addresses: Sequence[str], words: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the identity that accepted the terms, and print what to do next."""
+    """Yield a line that names the party's institution, and print what to do next."""
     from clustering_protocols.secrecy.identities import fingerprint
     from clustering_protocols.session_terms import check_terms
 

@@ -241,7 +241,7 @@ def _cost_lines(
     rows: int | None,
     columns: int,
 ) -> "Iterator[str]":
-    """Yield warnings about a session's size; raise if the session would refuse its size."""
+    """Yield warnings about a session's size; raise if the session would refuse it."""
     from party_sdk import advice
 
     if rows is not None:

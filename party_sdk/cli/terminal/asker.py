@@ -35,7 +35,12 @@ class TerminalAsker(Asker):
         show_notes(notes)
 
     def accept(self, sheet: TermsSheet) -> None:
-        """Show a sheet and ask for consent, or print the command that accepts it."""
+        """Show a terms sheet, and ask the operator for consent.
+
+        If standard input is not a terminal, print the command that accepts the sheet.
+
+        Raises RiskNotAccepted unless the operator consents.
+        """
         from coterie_pages.terminal_text import page_lines
 
         for line in page_lines(sheet):
@@ -54,7 +59,7 @@ class TerminalAsker(Asker):
             raise RiskNotAccepted("You did not accept the sheet.")
 
     def confirm_members(self, roster: Roster, *, is_known: bool) -> bool:
-        """Show the members. At a terminal, ask for confirmation if too few are known."""
+        """Show the members; at a terminal, ask to confirm them if too few are known."""
         for line in roster_lines(roster):
             say(line, err=True)
         if is_known or not self.is_present:

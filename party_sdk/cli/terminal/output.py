@@ -109,7 +109,7 @@ def exit_code(problem: Problem) -> int:
 
 
 class RootGroup(click.Group):
-    """The group of all commands, which it loads from entry points; it explains errors.
+    """The group of all commands, loaded from entry points; it explains their errors.
 
     Listing the commands imports their modules, so these only declare commands, and
     import everything else when a command runs. No command waits for the imports of
@@ -122,7 +122,11 @@ class RootGroup(click.Group):
         return sorted(entry_points(group=_GROUP).names)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, or None; without its extra, a command that reports this."""
+        """Return a command, or None if no command has this name.
+
+        If the extra that the command needs is not installed, the returned command only
+        reports this.
+        """
         del ctx
         for entry_point in entry_points(group=_GROUP, name=cmd_name):
             try:
@@ -174,7 +178,7 @@ class RootGroup(click.Group):
 
 
 def _print_problem_as_json(**problem: object) -> None:
-    """Print a problem as JSON if --json is among the arguments, even if none was parsed."""
+    """Print a problem as JSON if --json was given, even if parsing arguments failed."""
     if "--json" in sys.argv:
         say(json.dumps(problem))
 
@@ -318,7 +322,10 @@ def align_columns(
 
 
 def print_outage(outage: str) -> None:
-    """Print why the analyst is unreachable or, if ``outage`` is "", that it is back."""
+    """Print why the analyst is unreachable, or that it responds again.
+
+    outage: the reason; an empty string if the analyst responds again.
+    """
     if outage:
         say(f"The analyst {outage}; trying again since {_current_time()}.", err=True)
     else:
