@@ -85,7 +85,7 @@ class TableDraft:
         return self.path is None or self.listed == self.key
 
     def with_ids(self) -> Self:
-        """Return the draft; if its table was newly chosen, with the detected id column."""
+        """Return the draft, with the detected id column if its table is new."""
         if self.path is None or self.listed.partition(" | ")[0] == str(self.path):
             return self
         if self.ids and not self.listed:
@@ -113,7 +113,10 @@ class TableDraft:
         return schema.used, [name for name in schema.names if name not in used]
 
     def draft(self) -> DictionaryDraft:
-        """Return the draft of the form's variables or, if outdated, of the table's.
+        """Return a draft of the dictionary, from the variables that the form lists.
+
+        If the form does not list the variables of the chosen table yet, the draft is
+        made from the table.
 
         Raises InvalidParameters if the table has more variables than fit in a form.
         Raises InvalidData if the table cannot be read.

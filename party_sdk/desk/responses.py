@@ -34,7 +34,7 @@ _NOT_IN_NAMES: Final = re.compile(r"[^\w.-]+", re.ASCII)
 class Connection:
     """The analyst and key in use: from the environment, until a form replaces them.
 
-    They are held in memory only, until the process ends.
+    Address and key are held in memory only, until the process ends.
 
     url, key: the analyst's address and a coordinator's key; empty if not set.
     environment: whether both come from environment variables.

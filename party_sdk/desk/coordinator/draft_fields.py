@@ -330,9 +330,9 @@ def choose_keys(draft: Draft, field: FormField) -> dict[str, Any]:
 
     field: the form field of the parameter that holds the match keys.
 
-    Returns dict[str, Any]: ``table`` and ``field``, the form fields of the table and of
-        one key per line; ``lines``, a preview of each key on the table; and ``needs``,
-        the permissions that each party has to give.
+    Returns dict[str, Any]: ``table`` is the form field for the table. ``field`` is the
+    form field for the keys, with one key per line. ``lines`` contains a preview of each
+    key on the table. ``needs`` contains the permissions that each party has to give.
     """
     keys: Sequence[str] = draft.match_keys
     lines: tuple[KeyPreview, ...] = ()

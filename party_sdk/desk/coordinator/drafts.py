@@ -98,7 +98,7 @@ class Draft:
         return self.form.get(name).strip()
 
     def hidden_fields(self, screen: int) -> Iterator[tuple[str, str]]:
-        """Yield a name and a value for each line of the fields on other screens."""
+        """Yield the fields of other screens, as pairs of a name and a line of text."""
         for name, values in self.form.fields.items():
             if name not in _OWN and screen_number_of(name) != screen:
                 for value in values:
@@ -117,7 +117,7 @@ class Draft:
 
     @property
     def repeats_preparation(self) -> bool:
-        """Return whether the repeated session's missing-value rule is the default."""
+        """Return whether the repeated session has a rule for missing values."""
         plans = () if self.repeated is None else self.repeated.preparation or ()
         return any(plan.missing != "leave" for plan in plans)
 
@@ -172,7 +172,7 @@ class Draft:
 
     @contextmanager
     def errors_at(self, field_name: str) -> Iterator[None]:
-        """Record a CoterieError at the field that it names, or else at ``field_name``."""
+        """Record an error of the block at the field it names or at ``field_name``."""
         try:
             yield
         except CoterieError as error:
@@ -186,7 +186,7 @@ class Draft:
         self.wrong.setdefault(form_field or field_name, text)
 
     def _form_field(self, name: str, near: str) -> str:
-        """Return the form field for the field in an error, or "" if there is none.
+        """Return the form field of the field that an error names, or "" without one.
 
         near: the field being parsed, which decides between a parameter and a field of
             the terms that have the same name.

@@ -81,7 +81,7 @@ class AddressedParty(PartyOrder):
 
     @property
     def has_result(self) -> bool:
-        """Return whether a result, or a record of a session since forgotten, is stored."""
+        """Return whether a result, or a record of the forgotten session, is stored."""
         stored = self.stored
         return stored.last_forgotten() is not None or (
             stored.exists and stored.result is not None

@@ -89,7 +89,7 @@ def post_again(request: Request) -> Response:
 
 
 def post_decline(request: Request) -> Response:
-    """Withdraw the order; if the slot is free, the others can read the reason."""
+    """Withdraw the order; before the party joins, the coordinator reads the reason."""
     party = requested_party(request)
     # the order is withdrawn even if this raises because the others were not notified
     party.withdraw(form_of(request).get("reason").strip())

@@ -189,7 +189,7 @@ def post_order(request: Request) -> Response:
 
 
 def typed_limits(party: AddressedParty, table_form: TableForm) -> Mapping[str, str]:
-    """Return the party's own limits as submitted or, if there are none, as ordered."""
+    """Return the party's own limits from the form or, if it has none, its order."""
     if table_form.limits is not None:
         return table_form.limits
     order = party.current_order
@@ -201,7 +201,7 @@ def typed_limits(party: AddressedParty, table_form: TableForm) -> Mapping[str, s
 
 
 def notification_addresses(party: AddressedParty, table_form: TableForm) -> str:
-    """Return the addresses for notifications as typed, or else as the order has them."""
+    """Return the addresses for notifications, from the form or else from the order."""
     if table_form.limits is not None:
         return table_form.notify
     return table_form.notify or " ".join(party.current_order.notify)
@@ -244,7 +244,7 @@ def limit_fields(party: AddressedParty, table_form: TableForm) -> FieldGroup:
 
 
 def read_limits(typed: Mapping[str, str]) -> dict[str, Any]:
-    """Parse typed limits into choices of an order and, if typed, ``ids_per_row``.
+    """Parse the limits that a person typed, and return those that are set, by name.
 
     Raises InvalidParameters if a value is not a number, or if it is out of range.
     """
@@ -290,7 +290,8 @@ def describe_table(
 
     named_columns: the columns to cluster, if the terms name them.
     check: checks the table against the terms; called once its columns are chosen.
-    examine: called before that; by default, examines the table without terms.
+    examine: examines the table; called until its columns are chosen. By default, the
+        table is examined without terms.
     linking: the columns that the match keys use.
     """
     names = list_columns(Path(table.path), table.options)

@@ -311,7 +311,7 @@ def read_mapping_form(
 
 
 def _read_column(form: Form, number: int, base: ColumnMapping | None) -> dict[str, Any]:
-    """Return one column's mapping from a form, and keep entries for cells not shown."""
+    """Return a column's mapping from a form; cells not shown keep the base entry."""
     levels = {} if base is None else dict(base.levels)
     missing = [] if base is None else list(base.missing)
     pairs = zip(

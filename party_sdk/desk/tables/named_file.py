@@ -78,7 +78,8 @@ def describe_file(
 ) -> tuple[dict[str, Any], Banner | None]:
     """Return the page content about the chosen file, and a banner with any error.
 
-    read: reads the file; it gets the content so far, with the file's sheets.
+    read: reads the file, and returns further content. It is called with the content so
+        far, which includes the sheets of the file.
     """
     content: dict[str, Any] = {"folder": str(folder), "files": tuple(files_in(folder))}
     if not path:
