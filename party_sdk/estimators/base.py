@@ -40,7 +40,8 @@ _LARGEST_SEED = 2**53 - 1  # as in terms: exact as a double in any language
 def can_label_new_rows(estimator: Any) -> bool:
     """Return whether an estimator can label new rows; before fitting, whether it might.
 
-    Raises GuardRefused if a fitted one cannot; scikit-learn shows it as the cause.
+    Raises GuardRefused if a fitted estimator cannot label new rows. scikit-learn shows
+    this error as the cause of its own error.
     """
     if estimator.__sklearn_is_fitted__():
         result: Result = estimator.session_.results[0]
@@ -149,8 +150,8 @@ class FederatedClusterer(_ScikitClusterer):
     def predict(self, X: Any) -> Any:
         """Label new rows with the model that the session releases to its parties.
 
-        ``llf`` over split rows and ``mixture`` release one; ``dc`` needs
-        ``params={"predictor": True}``.
+        ``llf`` over split rows and ``mixture`` release a model. ``dc`` releases one
+        with ``params={"predictor": True}``.
 
         Parameters
         ----------
@@ -271,7 +272,7 @@ class FederatedClusterer(_ScikitClusterer):
         self.n_iter_ = None if figures is None else figures.n_iter
 
     def _predict_tables(self, X: Any, part: Callable[[NewRows], Any]) -> Any:
-        """Return a part of the prediction, for one table or for each table of a list."""
+        """Label new rows; return a part of the result for one table or for several."""
         check_is_fitted(self)
         X = convert_to_matrix(X)
         if isinstance(X, list | tuple):

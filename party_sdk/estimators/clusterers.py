@@ -237,10 +237,11 @@ class FederatedGaussianMixture(FederatedClusterer):
 class FederatedLatentClass(FederatedGaussianMixture):
     """Latent classes over the tables of several parties, simulated in this process.
 
-    Parameters and attributes are those of :class:`FederatedGaussianMixture`. ``dictionary``
-    declares the levels of the variables. Numeric variables are clustered as well, with
-    ``covariance_type``. ``means_`` has a column for each level of a category: its share
-    times 1/√2. A yes-or-no variable has one column, the plain share of yes.
+    Parameters and attributes are those of :class:`FederatedGaussianMixture`.
+    ``dictionary`` declares the levels of the variables. Numeric variables are clustered
+    as well, with ``covariance_type``. ``means_`` has a column for each level of a
+    category, which holds the share of the level times 1/√2. A yes-or-no variable has
+    one column, the plain share of yes.
 
     Parameters
     ----------

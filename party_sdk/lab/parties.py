@@ -130,7 +130,7 @@ class AgreedFields:
     preparation: Sequence[Preparation] | None = None
 
     def check_lengths(self, layout: Layout) -> None:
-        """Raise InvalidParameters unless each has one entry per column group."""
+        """Raise InvalidParameters unless there is one entry for each column group."""
         for name in ("dictionary", "preparation"):
             parts = getattr(self, name)
             if parts is not None and len(parts) != layout.n_column_groups:
@@ -263,7 +263,7 @@ def open_party_tables(
 
 
 def _check_indexes(tables: Mapping[str, Any], layout: Layout) -> None:
-    """Raise InvalidData if tables of the same rows have indexes in different orders.
+    """Raise InvalidData if tables that hold the same rows have different indexes.
 
     A default index (0, 1, …) is not compared with an index of other labels.
     """

@@ -375,8 +375,9 @@ def _session_warnings(
 ) -> Iterator[str]:
     """Yield warnings about a simulated session.
 
-    Warnings that follow from the terms appear only if fidelity is low or unknown, and
-    not if they are about too few rows: the result tells whether rows were too few.
+    Warnings that follow from the terms are left out if the fidelity is high. They are
+    also left out if the number of rows limits the updates of the protocol, because the
+    result shows whether the updates were enough.
     """
     session = simulated.trace.session
     run, layout = session.runs[simulated.chosen], session.layout
