@@ -145,7 +145,8 @@ def _result_or_none(member: Party) -> Result | None:
 def describe_linked_rows(terms: Terms, slot: str, result: Result) -> str:
     """Return how many of the party's rows are linked to other parties, as ``n of m``.
 
-    Empty if no other party has the same rows, or if common people were only counted.
+    Returns an empty string if no other party has the same rows, or if the session only
+    counted the people in common.
     """
     if not shares_rows(terms, slot) or session_terms.check_terms(terms).counts_linked:
         return ""

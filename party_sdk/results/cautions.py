@@ -29,11 +29,11 @@ def site_agreement(counts: IntArray) -> float | None:
 
     counts: int64 (sites, k); the number of rows of each site in each cluster.
 
-    It is 1 if a row's cluster determines its site, about 0 if it says nothing of the
-    site, and None for a single site or cluster. It is adjusted for the number of
-    clusters, so that chance gives 0 on average: R² of R. Light, B. Margolin, "An
-    analysis of variance for categorical data", 1971 (Goodman, Kruskal), with 1 - (1 -
-    R²)(n - 1)/(n - k).
+    The agreement is 1 if a row's cluster determines its site, about 0 if clusters say
+    nothing about sites, and None for a single site or cluster. It is the R² of R.
+    Light, B. Margolin, "An analysis of variance for categorical data", 1971 (Goodman,
+    Kruskal), adjusted for the number of clusters as 1 - (1 - R²)(n - 1)/(n - k), so
+    that chance gives 0 on average.
     """
     counts = counts[:, counts.sum(axis=0) > 0][counts.sum(axis=1) > 0]
     n_sites, k = counts.shape
@@ -100,7 +100,7 @@ def site_warnings(own_sizes: Sequence[int], sizes: Sequence[int]) -> Iterator[st
 
 
 def result_cautions(terms: Terms, result: Result) -> list[str]:
-    """Return warnings about a result, such as clusters that coincide or still moved."""
+    """Return warnings about a result, such as clusters that coincide."""
     runs = session_terms.params_per_run(
         session_terms.check_terms(terms), terms.evaluation
     )

@@ -140,7 +140,7 @@ def check_ids(
     columns: Sequence[str],
     mapping: TableMapping | None,
 ) -> None:
-    """Raise InvalidData if a table has ids, and they are not these in this order."""
+    """Raise InvalidData if a table has ids that differ from ``ids`` or their order."""
     if isinstance(table, np.ndarray) or is_sparse(table):
         return
     if isinstance(table, DataSource):

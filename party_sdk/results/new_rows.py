@@ -110,7 +110,11 @@ class Comparison:
         return measure_moments(self.rows, moments=True, ranges=False)
 
     def _count_outside(self) -> tuple[FloatArray, IntArray]:
-        """Return the out-of-range share of columns (n,), and number of rows (m,)."""
+        """Count the values of new rows that are outside the trained range.
+
+        The first array (n,) holds the share of each row's columns that are outside. The
+        second array (m,) holds the number of each column's rows that are outside.
+        """
         of_rows = np.full(self.table.n_rows, np.nan)
         of_columns = np.zeros(len(self.rows.columns), dtype=np.int64)
         begin = 0

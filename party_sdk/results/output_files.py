@@ -78,7 +78,8 @@ def record_outputs(
 ) -> Iterator[None]:
     """Record the files that a session writes in the block.
 
-    They are recorded before the block, too, so that a killed session may replace them.
+    The files are also recorded before the block, so that a session may replace its
+    files after it was killed.
     """
     names = {str(path.resolve()): path for path in paths if path is not None}
     session.save_written_files(dict.fromkeys(names, _BEING_WRITTEN))

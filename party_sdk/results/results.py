@@ -284,7 +284,7 @@ class Result:
         return [[columns[item] for item in items] for items in order]
 
     def uncertainty(self, rows: DataSource) -> FloatArray | None:
-        """Return how unsure the clusters of own rows (n,) are; see :class:`Placement`.
+        """Return how unsure the label of each row is (n,); see :class:`Placement`.
 
         Returns None if the party has neither memberships nor centres.
 
