@@ -350,7 +350,7 @@ def check_sizes(
 
 
 def column_group_widths(layout: Layout, columns: int) -> list[int]:
-    """Return the number of columns of each group; the default is rounded up for each."""
+    """Return the number of columns per column group, rounding up the default number."""
     groups = layout.n_column_groups
     if columns == USUAL_COLUMNS:
         return [-(-columns // groups)] * groups
@@ -399,7 +399,7 @@ def size_warnings(
 def _update_warnings(
     params: Params, layout: Layout, own_rows: int, evaluation: Evaluation
 ) -> list[str]:
-    """Return a warning if ``sums_limit`` allows too few updates for some runs, or none."""
+    """Return at most one warning: ``sums_limit`` allows too few updates of a run."""
     runs = params_per_run(params, evaluation)
     sizes = catalogue.find_protocol(params).sizing()
     fitting = []

@@ -79,9 +79,10 @@ def max_answer_bytes(path: str) -> int:
 def iterate_pages(
     fetch_page: Callable[[Any], _Page], first: Any, items: str
 ) -> Iterator[_Page]:
-    """Yield the pages of a paginated list, which no analyst can make endless.
+    """Yield the pages of a paginated list, up to a maximum length.
 
-    fetch_page: called with ``first``, then with ``next`` of each page that is not None.
+    fetch_page: called with ``first``, and then with the ``next`` of the latest page
+        until that is None.
     items: the name of the field with the items of a page.
 
     Raises GuardRefused if a page before the last one is empty, or if the list has become
@@ -158,8 +159,8 @@ def _response_too_large(url: httpx.URL, limit: int) -> GuardRefused:
 def proxy_of(url: str) -> str | None:
     """Return the proxy URL that the environment sets for ``url``, or None.
 
-    A request to this machine itself never uses a proxy. It is plain HTTP, so that the
-    proxy could read the key.
+    A request to this machine itself never uses a proxy: such a request is plain HTTP,
+    so the proxy could read its key.
     """
     parts = urlsplit(url)
     host = parts.hostname or ""

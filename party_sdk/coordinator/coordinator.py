@@ -200,7 +200,7 @@ class Coordinator:
     def analyst_key(self, *, is_new: bool = False) -> str:
         """Fetch the analyst's public key.
 
-        Raises GuardRefused if it differs from the stored key, unless ``is_new``.
+        Raises GuardRefused if the key differs from the stored key, unless ``is_new``.
         """
         key = self._analyst.identity()
         pin_analyst(self._home, self._url, key, is_new=is_new)

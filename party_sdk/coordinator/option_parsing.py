@@ -297,9 +297,10 @@ def parse_runs(
     choose: str | None = None,
     within: int | None = None,
 ) -> tuple[dict[str, Any], Evaluation | None]:
-    """Return parameters with a single ``n_clusters``, and any runs if it had several.
+    """Return parameters with one ``n_clusters``, and the runs if there are several.
 
-    Several numbers are a list, a range, or a text such as ``2..8`` or ``2, 3, 5``.
+    Several numbers of clusters are given as a list, a range, or a text such as ``2..8``
+    or ``2, 3, 5``.
 
     Raises InvalidParameters if the numbers are invalid, or if ``choose`` or ``within``
     is used with only one number.

@@ -47,8 +47,9 @@ class CoordinatedSession:
     def invite(self, slots: Sequence[str] | None = None) -> dict[str, str]:
         """Create a new invitation for each slot, by default for all free slots.
 
-        Send them through a channel that the analyst cannot read: each contains the
-        session secret, which proves it genuine, and your signature on the terms.
+        Send the invitations through a channel that the analyst cannot read, because
+        each of them contains the session secret. It also contains your signature on the
+        terms.
         """
         stored = self._load_stored()
         return {
