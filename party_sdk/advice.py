@@ -103,7 +103,7 @@ class Situation:
     """The answers to the questions about a planned session.
 
     distances: whether the analyst may be able to compute distances between rows. If
-        not, it may not learn more than sums, neither alone nor with one party.
+        not, the analyst may learn only sums, both alone and together with one party.
     rows: the approximate number of rows of all parties together; None if unknown.
     """
 

@@ -54,7 +54,7 @@ _OTHER_ARRAYS: Final = frozenset(
 
 
 def n_clusters_of(terms: Terms, status: SessionStatus) -> int | None:
-    """Return the number of clusters of the selected run, or None if there is no number."""
+    """Return the number of clusters of the selected run, or None if it has none."""
     selected = [run.n_clusters for run in status.runs if run.chosen]
     if terms.evaluation is not None and selected:
         return selected[0]

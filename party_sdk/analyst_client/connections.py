@@ -60,8 +60,9 @@ class LateAnswer(httpx.ReadTimeout):
 def max_array_bytes() -> int:
     """Return the maximum size of an array response in bytes.
 
-    It is half of the memory of this machine or container, because arrays are read into
-    memory, or the default size limit of a contribution if the memory is unknown.
+    The maximum is half of the memory of this machine or container, because arrays are
+    read into memory. If the memory is unknown, it is the default size limit of a
+    contribution.
     """
     sizes = []
     with suppress(AttributeError, OSError, ValueError):

@@ -102,7 +102,7 @@ def table(
 
 
 def _draft_patterns(ids: Sequence[str]) -> Output:
-    """Draft patterns of ids; letters that nearly all ids share stand for themselves."""
+    """Draft patterns that match the ids, and keep letters that nearly all ids share."""
     from clustering_protocols.shared_stages.alignment.id_patterns import (
         draft_patterns,
         fit_patterns,

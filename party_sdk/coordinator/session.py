@@ -75,7 +75,7 @@ class CoordinatedSession:
     def wait(
         self, on_progress: Callable[[SessionStatus], None] | None = None
     ) -> SessionStatus:
-        """Wait until the session is completed; raise the reason if it ended otherwise."""
+        """Wait until the session is completed; raise an error if it ended otherwise."""
         last: SessionStatus | None = None
         while True:
             status = self.status()

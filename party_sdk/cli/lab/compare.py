@@ -86,8 +86,8 @@ def compare(
 ) -> Output:
     """Try methods, splits and numbers of clusters on FILES.
 
-    Nothing is sent from this machine. Each case is one session, a protocol and a layout
-    with all numbers of clusters, and is simulated in this process as by 'coterie
+    Nothing is sent from this machine. Each case is a session of one protocol and one
+    layout with all numbers of clusters. It is simulated in this process, as by 'coterie
     simulate'. Protocols that cannot be used for a table or layout are listed with the
     reason. Fidelity compares the selected run with the same clustering of the pooled
     table: 1 means that nothing was lost. The results of k-means without a session
