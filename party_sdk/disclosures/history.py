@@ -42,6 +42,7 @@ from party_sdk.disclosures.known_rows import (
     Store,
     hash_cells,
     id_marks,
+    make_distinct,
     marks_missing,
     mix,
     positions_of,
@@ -504,6 +505,9 @@ def merge(
 ) -> tuple[WordArray, RowHistory]:
     """Merge the sums of all sessions that are connected by common rows.
 
+    Rows of one session with the same mark, such as visits of one person, stay different
+    rows; those of two sessions are matched in their order.
+
     Returns the marks of all these rows, those of this session first, and their history.
     """
     # late imports: most sessions have too few sums for this
@@ -511,7 +515,7 @@ def merge(
     from scipy.sparse.csgraph import connected_components
 
     sessions = [(marks, history), *earlier]
-    all_marks, rows = _number_rows([summed[0] for summed in sessions])
+    all_marks, rows = _number_rows([make_distinct(summed[0]) for summed in sessions])
     session = np.repeat(np.arange(len(sessions)), [len(numbers) for numbers in rows])
     edges = session, len(sessions) + np.concatenate(rows)
     size = len(sessions) + len(all_marks)
@@ -521,13 +525,12 @@ def merge(
     near = np.flatnonzero(is_near)
     n_rows, place = int(is_connected.sum()), np.cumsum(is_connected) - 1
     rows, histories = [place[rows[i]] for i in near], [sessions[i][1] for i in near]
-    # a sum over all rows of several sessions is one sum
-    totals = [
-        np.sort(numbers).tobytes()
+    n_totals = sum(
+        sums.all_rows and len(numbers) == n_rows
         for numbers, sums in zip(rows, histories, strict=True)
-        if sums.all_rows
-    ]
-    n_sums = sum(sums.n_sums for sums in histories) - len(totals) + len(set(totals))
+    )
+    # sums of several sessions over all rows are one sum
+    n_sums = sum(sums.n_sums for sums in histories) - max(n_totals - 1, 0)
     of_row: IntArray = np.empty(0, np.int64)
     labels = np.empty((0, 0), np.int32)
     if whole := all(sums.whole for sums in histories):
@@ -545,7 +548,7 @@ def merge(
         )
     merged = RowHistory(
         n_sums=n_sums,
-        all_rows=np.arange(n_rows).tobytes() in totals,
+        all_rows=n_totals > 0,
         whole=whole,
         of_row=of_row.astype(np.int32),
         labels=labels,
@@ -608,16 +611,14 @@ def reveals_few_rows(totals: Sequence[WordArray], minimum: int) -> bool:
             return False
         is_few = is_small[order[pivots]]
         candidates = combinations[: len(pivots)][is_few & is_new[: len(pivots)]]
-        if not len(
-            candidates
-        ):  # every combination with the last total has a large class
+        if not len(candidates):  # all combinations of the last total have large classes
             return False
         for combination in candidates:
             sums = (combination.astype(np.float64) @ members) % _PRIME
             if sizes[sums != 0].sum() < minimum:
                 return True
         n_few = int(np.count_nonzero(is_few))
-        if attempt * n_few >= _ORDERS**2:  # many of them take long
+        if n_few <= 1 or attempt * n_few >= _ORDERS**2:  # many of them take long
             break
         order = np.append(
             order[~is_small[order]], rng.permutation(is_small.nonzero()[0])

@@ -458,7 +458,7 @@ def _match_rows(words: WordArray, other_words: WordArray) -> IntArray:
     unused = np.setdiff1d(np.arange(len(words)), positions)
     unmatched = np.flatnonzero(positions < 0)
     equal = positions_of(
-        _make_distinct(other_words[unmatched]), _make_distinct(words[unused])
+        make_distinct(other_words[unmatched]), make_distinct(words[unused])
     )
     positions[unmatched[equal >= 0]] = unused[equal[equal >= 0]]
     return positions
@@ -471,11 +471,13 @@ def _intersect(a: WordArray, b: WordArray) -> tuple[IntArray, IntArray]:
     return (i, j) if is_enough else (i[:0], j[:0])
 
 
-def _make_distinct(words: WordArray) -> WordArray:
-    """Return distinct words: each is hashed with the number of equal words before it."""
+def make_distinct(words: WordArray) -> WordArray:
+    """Return distinct words: of equal words, all but the first are numbered and hashed."""
+    if len(np.unique(words)) == len(words):
+        return words
     order = np.argsort(words, kind="stable")
     ordered = words[order]
-    begins = np.searchsorted(ordered, ordered)
-    numbered = np.empty_like(words)
-    numbered[order] = mix(ordered + (np.arange(len(words)) - begins).astype(np.uint64))
-    return numbered
+    number = np.arange(len(words)) - np.searchsorted(ordered, ordered)
+    distinct = np.empty_like(words)
+    distinct[order] = np.where(number, mix(ordered + number.astype(np.uint64)), ordered)
+    return distinct

@@ -121,11 +121,12 @@ def home(tmp_path: Path) -> Home:
 
 PEOPLE = np.random.default_rng(0).normal(size=(30, 3))
 IDS = [f"patient {number}" for number in range(len(PEOPLE))]
+VISITS = [f"patient {number // 2}" for number in range(len(PEOPLE))]
 HALVES, ALL_BUT_ONE = [0] * 15 + [1] * 15, [0] * 16 + [1] * 14
 
 
 @pytest.mark.threat(140)
-@pytest.mark.parametrize("ids", [None, IDS], ids=["no ids", "ids"])
+@pytest.mark.parametrize("ids", [None, IDS, VISITS], ids=["no ids", "ids", "visits"])
 def test_a_home_refuses_what_would_follow_with_earlier_sessions(
     home: Home, ids: Any
 ) -> None:
