@@ -200,7 +200,8 @@ def test_a_session_that_isolates_one_row_is_refused(
 ) -> None:
     """Each tells the sum of all rows alone; together they are the one row.
 
-    That the parties forget the first session makes no difference.
+    The party is refused before it joins. That the parties forget the first session makes
+    no difference.
     """
     layout, X = Layout.lattice(3), load_iris().data
     dictionary = [numeric_schema(COLUMNS, 0, 9)]
@@ -227,6 +228,7 @@ def test_a_session_that_isolates_one_row_is_refused(
         for slot in ("r2c1", "r3c1"):
             with pytest.raises(Cancelled):
                 runs[slot].result()
+    assert not parties["r1c1"].stored.has_joined
 
 
 # Sums over few rows that follow from the totals of several sessions
