@@ -112,13 +112,14 @@ def read_preparation(
     missing: Rule | None,
     dictionary: Sequence[Schema] | None,
     earlier: Terms | None = None,
-    covariates: str = "",
+    covariates: str | None = None,
 ) -> Sequence[Preparation] | None:
     """Return the preparation of each column group, from files or by a single rule.
 
     earlier: terms whose preparation is the default for the same variables.
     covariates: the variables, separated by commas, whose effects are preserved when
-        site effects are removed, or 'none'; if empty, site effects are not removed.
+        site effects are removed, or 'none'; if empty, site effects are not removed. By
+        default as in the earlier terms.
     """
     if paths and (missing or covariates):
         raise InvalidParameters(
@@ -149,8 +150,13 @@ def read_preparation(
             )
             for plan, names in zip(plans, clustered, strict=True)
         ]
+    if covariates is None:
+        if not (missing and plans and any(plan.harmonise for plan in plans)):
+            return prepared
+        covariates = ",".join(n for plan in plans for n in plan.covariates) or "none"
     if not covariates:
-        return prepared
+        sites_stay = {"harmonise": None, "covariates": ()}
+        return prepared and [plan.model_copy(update=sites_stay) for plan in prepared]
     names = [name.strip() for name in covariates.split(",")] * (covariates != "none")
     if unknown := set(names) - {name for s in dictionary for name in s.names}:
         raise InvalidParameters(

@@ -217,7 +217,7 @@ def create(
         expected=expected_keys,
         dictionary=dictionary,
         preparation=read_preparation(
-            preparations, missing, dictionary, earlier_terms, harmonise or ""
+            preparations, missing, dictionary, earlier_terms, harmonise
         ),
         evaluation=runs,
         new_analyst=new_analyst,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,7 +17,6 @@ from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.errors import CoterieError, InvalidParameters
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.contract import Params
-from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.request_fields import (
     RequestField,
     build_section,
@@ -221,23 +220,11 @@ class Draft:
         request["dictionary"] = self._read_dictionaries(request.get("layout"))
         if len(self.wrong) == n_errors:
             with self.errors_at("missing"):
-                request["preparation"] = self._read_preparation(
-                    request["dictionary"], covariates
+                rule: Any = self.get("missing") or None
+                request["preparation"] = read_preparation(
+                    (), rule, request["dictionary"], self.repeated, covariates
                 )
         return None if self.wrong else request
-
-    def _read_preparation(
-        self, dictionary: list[Schema] | None, covariates: str
-    ) -> Sequence[Preparation] | None:
-        rule: Any = self.get("missing") or None
-        plans = read_preparation((), rule, dictionary, self.repeated, covariates)
-        if plans is None or covariates:
-            return plans
-        # the field shows the covariates of the repeated session, unless it was cleared
-        return [
-            plan.model_copy(update={"harmonise": None, "covariates": ()})
-            for plan in plans
-        ]
 
     def _parse_request_field(self, field: RequestField) -> Any:
         """Parse the value of a field, or record an error and return None."""

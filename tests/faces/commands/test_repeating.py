@@ -88,6 +88,21 @@ def test_what_an_option_says_differs_from_the_earlier_session(house: House) -> N
     )
 
 
+def test_another_rule_for_missing_values_leaves_site_effects_out_as_before(
+    house: House,
+) -> None:
+    house.open(
+        "spring",
+        LosslessFederated(n_clusters=3),
+        Layout.lattice(3),
+        dictionary=[numeric_schema(("a", "b", "c"), -1, 1)],
+        preparation=[Preparation(harmonise="combat", covariates=("b",))],
+    )
+    [plan] = repeated(house, "--missing", "mean").preparation
+    assert (plan.harmonise, plan.covariates) == ("combat", ("b",))
+    assert {treatment.missing for treatment in plan.fields} == {"mean"}
+
+
 def test_fewer_columns_need_a_dictionary_of_their_own(house: House) -> None:
     opened(house, "spring")
     assert "dictionar" in repeated(
