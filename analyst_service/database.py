@@ -347,7 +347,7 @@ def _test_idle_connections(engine: sa.Engine) -> None:
         record.info[_USED_AT] = time.monotonic() if is_alive else -math.inf
 
     @sa.event.listens_for(engine, "checkout")
-    def _test_if_idle(connection: Any, record: Any, _proxy: Any) -> None:
+    def _ping_if_idle(connection: Any, record: Any, _proxy: Any) -> None:
         now = record.info[_TAKEN_AT] = time.monotonic()
         used_at = record.info.get(_USED_AT, now)  # new connections need no test
         if used_at > max(now - _IDLE_SECONDS, failed_at):

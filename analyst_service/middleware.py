@@ -94,7 +94,7 @@ class PoolPlace:
 
     @contextmanager
     def release_while_waiting(self) -> Iterator[bool]:
-        """Give up the place within the ``with`` block, in which the request only waits.
+        """Give up this request's place in the pool while the ``with`` block waits.
 
         Yields False, and keeps the place, if too many of the sender's requests wait
         already. The request gets a place again afterwards, even if the pool is full.

@@ -45,7 +45,7 @@ class Batcher:
         """Process an item as part of a batch, and return its outcome or raise it.
 
         work: returns the outcome, or an exception, for each item of a batch. If it
-            raises, so does each item. All calls must use the same function.
+            raises, every caller of the batch does. All calls must use the same function.
         """
         outcome: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, outcome))

@@ -139,7 +139,7 @@ class ScaledRows:
         return total, sizes, (int(words[0]) + int(words[1]) / fraction) / whole
 
     def iter_nearest(self, V: FloatArray) -> Iterator[tuple[slice, Nearest]]:
-        """Yield the slice of each block and the centroids of V nearest to its rows."""
+        """Yield for each block of rows its slice, and the nearest of the centroids V."""
         kernel = partial(_nearest_in_block, self.units, V)
         return self.engine.map(kernel, self.source.blocks())
 

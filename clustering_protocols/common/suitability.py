@@ -64,9 +64,9 @@ class Method:
     shapes: the shapes of the clusters that the algorithm finds.
     data: the kind of data for which the algorithm is intended.
     params: the recommended initial parameters, without the number of clusters.
-    agreement: how well the labels agree with a clustering of the pooled rows, by split:
-        the mean adjusted Rand index on the worst and on the best public data set of
-        docs/evidence.md. Empty if it was not measured.
+    agreement: for each partitioning, the mean adjusted Rand index of the labels with
+        those of clustering the pooled rows, on the worst and on the best public data
+        set of docs/evidence.md. Empty if it was not measured.
     counted: whether the number of clusters is a parameter, ``n_clusters``.
     """
 

@@ -71,7 +71,7 @@ def add_multiples(
 
 @in_c("total")
 def add(total: WordArray, part: WordArray) -> None:
-    """Add part to total in place; total is less than p + 9 afterwards, not in [0, p)."""
+    """Add part to total in place, modulo p. The total may then be as large as p + 8."""
     total[:] = fold(total + part)
 
 

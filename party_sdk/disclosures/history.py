@@ -601,7 +601,7 @@ def reveals_few_rows(totals: Sequence[WordArray], minimum: int) -> bool:
     totals: uint64 (n,) each; the marks of the rows of each total.
     minimum: the fewest rows over which a sum may follow.
     """
-    members, sizes = _classes(totals)
+    members, sizes = _group_equal_rows(totals)
     rng, is_small = np.random.default_rng(0), sizes < minimum
     order = np.argsort(-sizes, kind="stable")
     for attempt in range(_ORDERS):
@@ -626,7 +626,7 @@ def reveals_few_rows(totals: Sequence[WordArray], minimum: int) -> bool:
     return False
 
 
-def _classes(totals: Sequence[WordArray]) -> tuple[FloatArray, IntArray]:
+def _group_equal_rows(totals: Sequence[WordArray]) -> tuple[FloatArray, IntArray]:
     """Return how often each total contains each class (t, c), and the class sizes (c,)."""
     marks, rows = _number_rows(totals)
     signatures = np.zeros(len(marks), np.uint64)

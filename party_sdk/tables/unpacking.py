@@ -75,7 +75,7 @@ class Labels(_Message):
 
 
 class Unpacked(_Message):
-    """The answer of the reader process, which describes the copy of the rows.
+    """What the reader process answers about the copy of the rows that it has written.
 
     names, kinds: names of all columns of the file, and the kind of value in each.
     columns: for each column of the copy, its index among all columns.

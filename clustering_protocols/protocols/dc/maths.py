@@ -128,8 +128,8 @@ def principal_axes(
     n_rows: number of rows of the data; it enters the threshold below which a singular
         value counts as zero.
     shift: norm of the mean, which raises the threshold, since the rounding error of x -
-        mean is relative to x. Otherwise, a dimension that consists of rounding errors
-        would count towards the rank, and would be the one that is left out.
+        mean is relative to x. A dimension of rounding errors alone must not count towards
+        the rank, or the party would leave out this dimension instead of a real one.
     """
     _, values, Vt = np.linalg.svd(R)
     rounding = np.finfo(np.float64).eps * max(values[0], shift)

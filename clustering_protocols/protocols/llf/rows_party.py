@@ -229,8 +229,8 @@ def local_sums(
 def _check_enough_rows(view: RowsRound, n_rows: int, width: int) -> None:
     """Raise GuardRefused if a single round gives as many equations as unknown numbers.
 
-    Corcuera Bárcena et al., section IV-B, require N_m > k (F + 1) / F. Here k is the
-    number of clusters of all starts and runs together.
+    Corcuera Bárcena et al., section IV-B, require more than k (F + 1) / F rows for k
+    clusters and F columns. Here k counts the clusters of all starts and runs.
     """
     params = view.params
     k = sum(run.n_clusters for run in view.context.session.runs)

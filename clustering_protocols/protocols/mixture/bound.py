@@ -45,7 +45,7 @@ def count_rows_of_others(session: MixtureSession) -> int:
 
 
 def count_unknowns(bits: Sequence[float], n_rows: int) -> float:
-    """Return how many unknown numbers of ``RING_BITS`` bits n_rows rows contain.
+    """Return the information in n_rows rows, in unknown numbers of ``RING_BITS`` bits.
 
     bits: the bits of information in a row's value of each column or category.
     """

@@ -106,7 +106,7 @@ class UpdatingState(Record):
 
 
 class Components(Record):
-    """Memory: the components after an update, in scaled units, and the party's last share.
+    """What a party remembers: the components in scaled units, and the share it sent last.
 
     number: the number of the sum to which the share was added.
     transcript: the transcript of the round of that sum, in hex.

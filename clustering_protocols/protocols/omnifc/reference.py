@@ -67,9 +67,9 @@ def objectives(
     clustered: tuple[IntArray, FloatArray | None],
     trace: Trace[OmniFC],
 ) -> Objectives | None:
-    """Compare the session's objective with that of pooled runs, or return None.
+    """Compare the session's objective with that of pooled runs.
 
-    k-means, fuzzy c-means and k-medoids have an objective.
+    Returns None if the method has no objective; k-means, fuzzy c-means and k-medoids do.
     """
     Z, (labels, U) = scale(params, X, trace.session), clustered
     if params.algorithm == "kmeans":

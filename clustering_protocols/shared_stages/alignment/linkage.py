@@ -496,7 +496,7 @@ def _drop_points(masked: MaskedKeys) -> MaskedKeys:
 
 
 def hash_points(context: bytes, points: ByteArray) -> ByteArray:
-    """Return the SHA-256 (k, t, 32) of each point, which nobody can mask further."""
+    """Return the SHA-256 (k, t, 32) of each point. A hash cannot be masked again."""
     flat = points.reshape(-1, points.shape[-1])
     digests = hash_with_prefix(sha256(context), map(bytes, flat))
     tokens = np.frombuffer(b"".join(digests), np.uint8)

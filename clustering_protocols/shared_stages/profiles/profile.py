@@ -182,11 +182,11 @@ def profile_of(
 
 
 def _build_survival(totals: ProfileTotals, *, rounded: bool) -> Iterator[Survival]:
-    fields, n_lines = totals.fields.schema.fields, len(totals.lines)
-    for (index, _), counts in zip(totals.fields.times, totals.survival, strict=True):
-        field, limit = fields[index], fields[index].bounds[1]
+    times, n_lines = totals.fields.event_times, len(totals.lines)
+    for (index, _), counts in zip(times, totals.survival, strict=True):
+        field = totals.fields.schema.fields[index]
         lines = tuple(
-            build_survival_line(line, limit, totals.smallest, rounded=rounded)
+            build_survival_line(line, field.bounds[1], totals.smallest, rounded=rounded)
             for line in counts[:n_lines]
         )
         compared = [i for i, line in enumerate(lines) if line and line.shows_events]
@@ -196,14 +196,14 @@ def _build_survival(totals: ProfileTotals, *, rounded: bool) -> Iterator[Surviva
         yield Survival(
             **_describe_field(field),
             event=field.event,
-            most=limit,
+            most=field.bounds[1],
             lines=lines,
             statistic=statistic,
             degrees=degrees,
         )
 
 
-def are_equal(first: Profile, second: Profile) -> bool:
+def are_close(first: Profile, second: Profile) -> bool:
     """Return whether two profiles are equal up to a relative error of 10^-6.
 
     Two machines that compute a profile from the same sums differ by less than that.
@@ -281,9 +281,9 @@ def own_profile(
 ) -> Profile:
     """Return the profile of the clusters in the rows of a single party.
 
-    data: the fields of the dictionary, with gaps and in their original units.
+    data: a column for each field of the schema, in its units; NaN for missing values.
     labels: int64 (n_rows,); -1 for rows that take no part.
-    column: the number of the column group.
+    column: the index of the column group.
     smallest: clusters with fewer rows than this are merged into one line.
     """
     totals = ProfileTotals(

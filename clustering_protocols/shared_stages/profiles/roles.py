@@ -29,7 +29,7 @@ from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.profiles import OutcomeReader, messages
-from clustering_protocols.shared_stages.profiles.profile import are_equal, profile_of
+from clustering_protocols.shared_stages.profiles.profile import are_close, profile_of
 from clustering_protocols.shared_stages.profiles.totals import (
     N_SUMS,
     ProfileFields,
@@ -226,7 +226,7 @@ def _check_profiles(context: PartyContext, task: messages.ReadProfiles) -> Reply
         raise ProtocolFailed("The analyst reports profiles that were not requested.")
     if not _is_alone(context):
         own = messages.parse_profile(context.recall(messages.ProfileMemory).rounded)
-        if not are_equal(own, published[columns.index(own.column)]):
+        if not are_close(own, published[columns.index(own.column)]):
             raise ProtocolFailed("The profile differs from the parties' totals.")
     return Reply(contribution=messages.ProfilesRead(), remember=[task])
 

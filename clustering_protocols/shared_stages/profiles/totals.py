@@ -68,7 +68,7 @@ class ProfileFields:
         return np.flatnonzero([bool(level_labels(f)) for f in self.schema.fields])
 
     @cached_property
-    def times(self) -> tuple[tuple[int, int], ...]:
+    def event_times(self) -> tuple[tuple[int, int], ...]:
         """Return pairs of indices: a time to an event, and the boolean of that event."""
         names = self.schema.names
         return tuple(
@@ -272,7 +272,7 @@ def sum_size(fields: ProfileFields, n_clusters: int, sum_number: int) -> int:
         DEVIATIONS: m * POWERS.n_words,
         SQUARES: cells,
         HISTOGRAMS: cells * SIZE * has_histograms(fields, n_clusters)
-        + n_clusters * len(fields.times) * 2 * BINS,
+        + n_clusters * len(fields.event_times) * 2 * BINS,
     }[sum_number]
 
 
@@ -437,7 +437,7 @@ class ProfileTotals:
     @cached_property
     def survival(self) -> IntArray:
         """Return the numbers of events and censored rows (times, k, 2, BINS)."""
-        shape = (len(self.fields.times), self.n_clusters, 2, BINS)
+        shape = (len(self.fields.event_times), self.n_clusters, 2, BINS)
         counts = self.sums[HISTOGRAMS - 1]
         return counts[len(counts) - math.prod(shape) :].reshape(shape)
 
@@ -564,10 +564,10 @@ def _sum_squares(totals: ProfileTotals, data: DataSource, labels: IntArray) -> I
 
 def _count_bins(totals: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
     fields, k, m = totals.fields, totals.n_clusters, len(totals.fields.numeric)
-    survival = np.zeros((len(fields.times), k, 2, BINS), dtype=np.int64)
-    if fields.times:
+    survival = np.zeros((len(fields.event_times), k, 2, BINS), dtype=np.int64)
+    if fields.event_times:
         for line, rows in _iter_line_rows(totals, data, labels):
-            for number, (index, event) in enumerate(fields.times):
+            for number, (index, event) in enumerate(fields.event_times):
                 limit = fields.schema.fields[index].bounds[1]
                 survival[number] += count_events_and_censored(
                     rows[:, index], rows[:, event], line, limit, k

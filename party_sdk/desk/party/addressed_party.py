@@ -75,7 +75,7 @@ class AddressedParty(PartyOrder):
 
     @property
     def labels_path(self) -> Path:
-        """Return the path of the label file that the party's order writes."""
+        """Return the path of the file to which the party writes its labels."""
         usual = self.home / "labels" / f"{self.file_stem}.csv"
         return self.current_order.labels or usual
 

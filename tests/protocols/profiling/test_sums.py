@@ -13,7 +13,7 @@ from clustering_protocols.shared_stages.profiles import totals as sums
 from clustering_protocols.shared_stages.profiles.profile import (
     OTHER_LEVELS,
     _merge_rare_levels,
-    are_equal,
+    are_close,
     profile_of,
 )
 from clustering_protocols.shared_stages.profiles.totals import (
@@ -265,8 +265,8 @@ def _told(**entries: object) -> Profile:
 def test_a_told_mean_that_is_one_step_off_is_another_profile(
     true: float, told: float
 ) -> None:
-    assert are_equal(_told(mean=(true, 1.0)), _told(mean=(true * (1 + 1e-9), 1.0)))
-    assert not are_equal(_told(mean=(true, 1.0)), _told(mean=(told, 1.0)))
+    assert are_close(_told(mean=(true, 1.0)), _told(mean=(true * (1 + 1e-9), 1.0)))
+    assert not are_close(_told(mean=(true, 1.0)), _told(mean=(told, 1.0)))
 
 
 @pytest.mark.threat(109)
