@@ -149,13 +149,11 @@ class ScaledRows:
         The result (r, 3) lists at most ``limit`` rows: the index of the row, its label,
         and its squared distance to the centroid. Rows on a centroid are left out.
         """
-        far, tie = np.empty((0, 3)), self.units.tie
-        for span, nearest in self.iter_nearest(V):
-            rows = np.arange(span.start, span.stop)
-            far = np.vstack([far, np.column_stack([rows, *nearest])])
-            squared = np.rint(far[:, 2] / tie) if tie > 0 else far[:, 2]
-            far = far[np.argsort(-squared, kind="stable")[:limit]]
-        return far[far[:, 2] > tie]
+        far = np.empty((0, 3))
+        kernel = partial(_farthest_in_block, self.units, V, limit)
+        for candidates in self.engine.map(kernel, self.source.blocks()):
+            far = _select_farthest(np.vstack([far, candidates]), limit, self.units.tie)
+        return far[far[:, 2] > self.units.tie]
 
 
 def power_of_two_units(bounds: FloatArray) -> FloatArray:
@@ -209,6 +207,19 @@ def _nearest_in_block(
     units: Units, V: FloatArray, block: RowBlock
 ) -> tuple[slice, Nearest]:
     return block.span, nearest_centroids(units, V, block.load())
+
+
+def _farthest_in_block(
+    units: Units, V: FloatArray, limit: int, block: RowBlock
+) -> FloatArray:
+    span, nearest = _nearest_in_block(units, V, block)
+    rows = np.arange(span.start, span.stop)
+    return _select_farthest(np.column_stack([rows, *nearest]), limit, units.tie)
+
+
+def _select_farthest(far: FloatArray, limit: int, tie: float) -> FloatArray:
+    squared = np.rint(far[:, 2] / tie) if tie > 0 else far[:, 2]
+    return far[np.argsort(-squared, kind="stable")[:limit]]
 
 
 def lloyd(rows: ScaledRows, V: FloatArray, max_iter: int) -> LloydRun:
