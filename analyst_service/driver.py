@@ -209,7 +209,7 @@ class Driver:
                 self._release_step(step, outcome)
             else:
                 self._store_result(step, outcome)
-        except OperationalError:
+        except _OUTAGES:
             raise  # the outcome is stored once the database is available again
         except Exception as error:  # noqa: BLE001  it concerns only this session
             self._release_step(step, worker.describe_crash(error))

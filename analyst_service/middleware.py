@@ -33,6 +33,9 @@ _HEADER_BYTES: Final = 32 << 10  # for the headers, the path and the query toget
 _KEY = "coterie.place"
 _CREDENTIALED = "/v1/sessions"
 
+ALIVE_PATH: Final = "/healthz"
+"""The path that tells whether the process is alive; it has no limits on requests."""
+
 
 def client_address(scope: Scope) -> str:
     """Return the client's address, by which requests without a credential are counted."""
@@ -170,6 +173,9 @@ class RequestLimits:
         body = _LimitedBody(headers, receive, send, limit, seconds)
         if (refusal := _refuse_large(scope, headers, limit)) is not None:
             await refusal(scope, receive, body.send)
+            return
+        if scope["path"] == ALIVE_PATH:  # answered even when the pool is full
+            await self._app(scope, body.receive, body.send)
             return
         pool = self.unauthenticated if is_unauthenticated else self.callers
         with ExitStack() as stack:

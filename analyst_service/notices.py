@@ -373,18 +373,22 @@ def record_outcome(
 def remove_receivers_of_ended_sessions(db: Transaction) -> None:
     """Delete the receivers of sessions that were deleted, or that ended a week ago.
 
-    Ended sessions must also have been purged. Receivers with a pending notice are kept.
+    Ended sessions must also have been purged. Receivers with a pending notice are kept,
+    unless the notice is stale: without a mail server, no notice is ever sent.
     """
+    now = db.now()
     ended = sa.select(Session.id).where(
         sa.or_(
             Session.deleted_at.is_not(None),
             sa.and_(
                 Session.purged_at.is_not(None),
-                Session.changed_at <= db.now() - _RETENTION,
+                Session.changed_at <= now - _RETENTION,
             ),
         )
     )
-    waits = sa.exists().where(Notice.receiver_id == Receiver.id, _IS_PENDING)
+    waits = sa.exists().where(
+        Notice.receiver_id == Receiver.id, _IS_PENDING, Notice.due_at > now - _STALE
+    )
     db.execute(
         sa.delete(Receiver)
         .where(Receiver.session_id.in_(ended), ~waits)

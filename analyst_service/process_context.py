@@ -272,6 +272,8 @@ class Service:
             self.room()
         try:
             self.blobs.check_writable()
+        except StorageFull:
+            pass  # as above; sweeps make room
         except OSError as error:
             raise Unavailable(
                 f"The data folder cannot be written ({errno.errorcode.get(error.errno or 0, 'no errno')})."

@@ -14,6 +14,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
 
+from analyst_service.middleware import ALIVE_PATH
 from analyst_service.requests import AdmittingRoute, ServiceDep
 from analyst_service.settings import Settings
 from clustering_protocols import catalogue
@@ -206,7 +207,7 @@ class Health(BaseModel):
     status: str = "ok"
 
 
-@alive_router.get("/healthz")
+@alive_router.get(ALIVE_PATH)
 async def get_health() -> Health:
     """Return 200 as long as the process is alive."""
     return Health()

@@ -373,7 +373,7 @@ def _task_columns(task: str | bytes) -> dict[str, Any]:
 
 def _ask_choice(db: Transaction, lease: Lease, choosing: Choosing[str | bytes]) -> bool:
     now, evaluation = db.now(), read_terms(lease.session.terms).evaluation
-    return apply_event(
+    moved = apply_event(
         db,
         lease.session,
         Event.RUNS_DONE,
@@ -384,6 +384,9 @@ def _ask_choice(db: Transaction, lease: Lease, choosing: Choosing[str | bytes]) 
         figures=_add_sizes(choosing.conclusion),
         deadline=now + timedelta(seconds=evaluation.within if evaluation else 0),
     )
+    if moved:
+        drop_stopped_parties(db, lease.session.id)
+    return moved
 
 
 def _end_session(db: Transaction, lease: Lease, closed: Closed[str | bytes]) -> bool:

@@ -66,8 +66,8 @@ _UNREAD: Final = (
 )
 # Secrets of the service, its database and its cloud provider; kernels need none of them.
 _SECRET_PREFIXES: Final = (
-    "COTERIE_DATABASE", "COTERIE_SMTP", "COTERIE_IDENTITY", "PG", "AWS_", "AZURE_",
-    "GOOGLE_",
+    "COTERIE_DATABASE", "COTERIE_SMTP", "COTERIE_IDENTITY", "COTERIE_BLOB_STORE_FILE",
+    "PG", "AWS_", "AZURE_", "GOOGLE_",
 )  # fmt: skip
 _TROUBLE: Final = (OSError, CancelledError, asyncio.CancelledError)
 

@@ -417,6 +417,31 @@ def test_what_was_deleted_is_told_and_then_forgotten(
     assert rows["receivers"] == rows["notices"] == []
 
 
+def test_an_address_goes_with_its_session_after_mail_was_switched_off(
+    told_api: Api,
+) -> None:
+    session = told_api.open(Dummy(), PARTS)
+    post(session, "a@b.example")
+    told_api.send("DELETE", session.path, session.key)
+    told_api.clock.forward(6 * DAY)
+    sweep(told_api.service)
+    assert told_api.stored()[0]["receivers"] != [], "its last notice may still be sent"
+    told_api.clock.forward(2 * DAY)
+    sweep(told_api.service)
+    assert told_api.stored()[0]["receivers"] == []
+
+
+def test_the_service_sweeps_and_with_a_server_sends_mail(
+    api: Api, told_api: Api, mails: Mailbox
+) -> None:
+    assert list(api.repeated) == ["sweeping"]
+    assert list(told_api.repeated) == ["sweeping", "sending notices"]
+    leave(told_api.open(Dummy(), PARTS))
+    for work in told_api.repeated.values():
+        work()
+    assert mails.events() == ["added"]
+
+
 def test_nothing_is_offered_unless_it_was_turned_on(api: Api) -> None:
     session = api.open(Dummy(), PARTS)
     path = f"{session.path}/receivers"

@@ -31,6 +31,7 @@ from analyst_service.retention import (
 from analyst_service.steps import build_job, store_result, take_lease
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import StorageFull
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
 from tests.service.samples import PARTS, A, B, X
@@ -160,6 +161,8 @@ def test_deleting_leaves_the_audit_and_nothing_else(api: Api, state: str) -> Non
         assert rows[table] == [], table
     assert blobs == []
     assert "ward 7" not in repr(rows)
+    for erased in (Session.stage, Session.reason, Session.detail, Session.progress):
+        assert column(api, erased, session) == {None}
     events = [entry["event"] for entry in session.audit]
     assert (events[0], events[-1]) == ("opened", "deleted")
     assert ("cancel" in events) == (state != "completed")
@@ -221,6 +224,19 @@ def test_what_a_crash_left_is_removed_within_an_hour(api: Api) -> None:
     sweep(api.service)
     assert blobs_of(api) == named
     draft.discard()
+
+
+def test_a_full_store_does_not_stop_the_sweep(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    session.cancel()
+    full = StorageFull("The store has no room.")
+    monkeypatch.setattr(FileBlobStore, "check_writable", Mock(side_effect=full))
+    api.clock.forward(10)
+    sweep(api.service)
+    assert column(api, Session.purged_at, session) != {None}
+    assert api.send("GET", "/readyz").status_code == 200
 
 
 def test_a_sweep_is_repeated_and_says_when_it_fails(

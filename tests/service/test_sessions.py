@@ -25,7 +25,9 @@ from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.engine import packets
+from clustering_protocols.engine.analyst import Choosing
 from clustering_protocols.engine.journal import find_stop_reason
+from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.secrecy.identities import Institution
@@ -678,6 +680,24 @@ def test_a_choice_is_awaited_while_enough_parties_remain(api: Api) -> None:
     stop(session, parts.layout.names[0], "left")
     assert session.status["state"] == "choosing"
     stop(session, parts.layout.names[1], "left")
+    assert session.status["state"] == "failed"
+
+
+def test_no_choice_is_asked_for_after_a_stop_that_ends_the_session(api: Api) -> None:
+    parts = simulation.split(X, Layout.lattice(3), seed=1)
+    runs = {"n_clusters": [2, 3], "choose": "later"}
+    params = DataCollaboration(n_clusters=3, dimensions="all")
+    session = api.open(params, parts, evaluation=runs).join()
+    outcome: object = None
+    while not isinstance(outcome, Choosing):
+        api.driver._collect_outcomes()
+        session.answer(turn=False)
+        api.driver._start_processes()
+        api.driver._start_steps()
+        [step] = api.driver._running
+        outcome = step.future.result()
+    assert stop(session, A, "left").status_code == 204
+    api.driver._collect_outcomes()
     assert session.status["state"] == "failed"
 
 

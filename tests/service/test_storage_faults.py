@@ -15,7 +15,7 @@ from unittest.mock import Mock
 import pytest
 import sqlalchemy as sa
 from psycopg import connect as pg_connect, errors as pg
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import OperationalError, TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session as Transaction
 from support.in_process import Api, ByHand, StartApi
 
@@ -155,16 +155,19 @@ def test_a_connection_lost_around_a_commit_costs_one_repeat(
 
 
 @pytest.mark.threat(52, 57)
+@pytest.mark.parametrize(
+    "gone",
+    [OperationalError("UPDATE", {}, Exception("gone")), PoolTimeout("no connection")],
+)
 def test_an_outcome_is_stored_once_the_database_is_back(
-    api: Api, monkeypatch: pytest.MonkeyPatch
+    api: Api, monkeypatch: pytest.MonkeyPatch, gone: Exception
 ) -> None:
     session = api.open(Dummy(), PARTS).join(turn=False)
     api.driver._start_processes()
     api.driver._start_steps()
-    gone = OperationalError("UPDATE", {}, Exception("gone"))
     with monkeypatch.context() as context:
         context.setattr(api.service.database, "write", Mock(side_effect=gone))
-        with pytest.raises(OperationalError):
+        with pytest.raises(type(gone)):
             api.driver._collect_outcomes()
     assert session.status["state"] == "stepping"
     api.driver._collect_outcomes()

@@ -163,7 +163,7 @@ class Wire(httpx.BaseTransport):
 
 @dataclass(frozen=True, kw_only=True)
 class Api:
-    """An analyst in this process, with its parts and a client."""
+    """An analyst in this process, with its parts, a client and what its threads repeat."""
 
     app: Any
     portal: BlockingPortal
@@ -171,6 +171,7 @@ class Api:
     clock: HandClock
     driver: HandDriver
     client: httpx.Client
+    repeated: Mapping[str, Callable[[], object]]
 
     def key(self, role: Role = Role.COORDINATOR, seconds: int = 366 * 86_400) -> str:
         return self.service.database.transact(create_key, role, "tests", seconds)[1]
@@ -264,7 +265,13 @@ def in_process(
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         idle = lambda service: nullcontext()  # noqa: ARG005, E731  a stand-in of one line
         patch.setattr(application, "Driver", HandDriver if driven else idle)
-        patch.setattr(application, "repeat_in_thread", lambda *_: nullcontext())
+        repeated: dict[str, Callable[[], object]] = {}
+
+        def leave_out(name: str, _seconds: float, work: Callable[[], object]) -> Any:
+            repeated[name] = work
+            return nullcontext()
+
+        patch.setattr(application, "repeat_in_thread", leave_out)
         # else each request looks on the disk for a library that is not there
         patch.setattr("httpx._transports.asgi.is_running_trio", lambda: False)
         patch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
@@ -290,6 +297,7 @@ def in_process(
             clock=clock,
             driver=HandDriver(service),
             client=client,
+            repeated=repeated,
         )
 
 

@@ -54,6 +54,7 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as patch:
         patch.setenv("COTERIE_DATABASE_URL", "postgresql://a:secret@b/c")
         patch.setenv("COTERIE_SMTP_PASSWORD_FILE", "/secret")
+        patch.setenv("COTERIE_BLOB_STORE_FILE", "/secret")
         patch.setenv("PGPASSWORD", "secret")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
         patch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "secret")
