@@ -28,7 +28,12 @@ from analyst_service.blobs import (
     sync_folder,
     write_synced,
 )
-from analyst_service.database import Database, SystemClock, migrate_schema
+from analyst_service.database import (
+    Database,
+    SystemClock,
+    begin_schema_change,
+    migrate_schema,
+)
 from analyst_service.identity import read_identity, write_identity
 from analyst_service.models import Base, Installation
 from analyst_service.retention import find_live_digests
@@ -139,7 +144,7 @@ def restore_backup(
             _tables_without_rows(connection)
         _load_file(folder, database, settings)
     else:
-        with database.begin_initial_fill() as connection:
+        with begin_schema_change(database.engine) as connection:
             _tables_without_rows(connection).drop_all(connection)
             migrate_schema(connection, description.revision)
             _load_tables(folder / "tables", connection)

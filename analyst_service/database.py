@@ -107,6 +107,7 @@ def migrate_schema(bind: sa.Engine | sa.Connection, revision: str = "head") -> N
 def begin_schema_change(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Begin a transaction that may alter tables, and commit it at the end.
 
+    Only one process at a time is in such a transaction; on PostgreSQL others wait.
     SQLite alters a table by copying and dropping it, so foreign keys are only checked
     before the commit. The pragma that turns the other checks off has no effect in a
     transaction, so the driver's connection executes it first. Raises BrokenForeignKeys
@@ -114,9 +115,10 @@ def begin_schema_change(engine: sa.Engine) -> Iterator[sa.Connection]:
     """
     if engine.dialect.name != "sqlite":
         with engine.begin() as connection:
+            connection.execute(_LOCK_SCHEMA, {"key": _SCHEMA_CHANGE})
             yield connection
         return
-    with engine.connect() as connection:
+    with engine.execution_options(**{_WRITES: True}).connect() as connection:
         driver = connection.connection.driver_connection
         if driver is None:
             raise AssertionError("an open connection has a driver")
@@ -148,8 +150,8 @@ _FULL = ("too many clients", "too many connections", "connection slots are reser
 _ASK_AGAIN_SECONDS = 0.1
 _CONFLICTS = frozenset({"40001", "40P01"})  # serialization failure, deadlock
 _SERVER_TIME = sa.select(sa.func.clock_timestamp(type_=sa.DateTime(timezone=True)))
-_FILLING = 0x636F_7465_7269_66  # advisory lock, held while an empty database is filled
-_FILL = sa.text("SELECT pg_advisory_xact_lock(:key)")
+_SCHEMA_CHANGE = 0x636F_7465_7269_66  # advisory lock, held while the schema is changed
+_LOCK_SCHEMA = sa.text("SELECT pg_advisory_xact_lock(:key)")
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -272,17 +274,6 @@ class Database:
     def migrate(self) -> None:
         """Upgrade the schema to that of this release."""
         migrate_schema(self.engine)
-
-    @contextmanager
-    def begin_initial_fill(self) -> Iterator[sa.Connection]:
-        """Begin the transaction that creates the schema and rows of an empty database.
-
-        Other processes that try to fill the database wait until the transaction ends.
-        """
-        with self._write_lock, begin_schema_change(self._writing) as connection:
-            if connection.dialect.name == "postgresql":
-                connection.execute(_FILL, {"key": _FILLING})
-            yield connection
 
     def has_current_schema(self) -> bool:
         """Return whether the database has the schema that this release needs."""

@@ -108,19 +108,37 @@ _FIRST_KEY = "coordinator.key"
 
 
 def _set_up_empty_database(settings: Settings, host: str, port: int) -> None:
-    """Create the schema and a coordinator's key, unless the database has a schema."""
+    """Create the schema and a coordinator's key, unless the database has a schema.
+
+    Both are committed together, after the key was shown: a process that is killed
+    before leaves an empty database, and the next start creates another key.
+    """
     from analyst_service import credentials
+    from analyst_service.database import (
+        Transaction,
+        begin_schema_change,
+        migrate_schema,
+    )
 
     with open_database_of_any_schema(settings) as database:
         if database.schema_revision() is not None:
             return
         _check_port_is_free(host, port)
-        database.migrate()
-        role = credentials.Role.COORDINATOR
-        with database.write() as db:
-            _, secret = credentials.create_key(
-                db, role, "first key", 365 * 86_400, operator()
-            )
+        with begin_schema_change(database.engine) as connection:
+            if database.schema_revision() is not None:
+                return  # another process was first
+            migrate_schema(connection)
+            with Transaction(connection, database.clock, autoflush=True) as db:
+                role, seconds = credentials.Role.COORDINATOR, 365 * 86_400
+                _, secret = credentials.create_key(
+                    db, role, "first key", seconds, operator()
+                )
+                db.commit()
+            _show_first_key(settings, secret)
+
+
+def _show_first_key(settings: Settings, secret: str) -> None:
+    """Print the key in a terminal; otherwise write it to a file and print the path."""
     if sys.stdout.isatty():
         click.echo(f"The key of the coordinator, shown only once: {secret}")
         return

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from click.testing import Result
@@ -150,6 +151,18 @@ def test_an_empty_folder_becomes_an_analyst_with_one_key(
     assert again.exit_code == 0
     assert "key of the coordinator" not in again.output
     assert len(json.loads(run("key", "list", "--json").stdout)) == 1
+
+
+@pytest.mark.usefixtures("serves")
+def test_a_start_that_died_before_its_first_key_is_repeated(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        died = Mock(side_effect=KeyboardInterrupt)
+        patch.setattr("analyst_service.credentials.create_key", died)
+        assert run("serve").exit_code != 0
+    assert run("serve").exit_code == 0
+    assert (tmp_path / "data" / "coordinator.key").exists()
 
 
 @pytest.mark.usefixtures("serves")

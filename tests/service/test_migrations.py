@@ -1,6 +1,9 @@
 """Migrations create and remove the tables of the models, on both databases."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -52,6 +55,18 @@ def test_migrations_and_models_describe_the_same_tables_and_lead_back(
         assert compare_metadata(context, Base.metadata) == []
     command.downgrade(config, "base")
     assert tables(database) == set()
+
+
+@pytest.mark.thorough
+@pytest.mark.postgres
+def test_replicas_may_migrate_one_database_at_once(postgres_url: str) -> None:
+    with closing(Database(postgres_url)) as database:
+        command.downgrade(build_alembic_config(database.engine), "base")
+        migrate = "from analyst_service.database import *; Database({!r}).migrate()"
+        words = [sys.executable, "-c", migrate.format(postgres_url)]
+        replicas = [subprocess.Popen(words) for _ in range(3)]
+        assert [replica.wait() for replica in replicas] == [0, 0, 0]
+        assert database.has_current_schema()
 
 
 # The administrator's commands
