@@ -97,6 +97,8 @@ def deal(
                 f"{n_rows} rows need a class each; the shape is {class_labels.shape}.",
                 field="classes",
             )
+        if (class_labels != class_labels).any():  # NaN
+            raise InvalidParameters("some rows have no class.", field="classes")
         rows = deal_classes(
             class_labels, layout.n_row_groups, concentration, rng, fewest=fewest
         )

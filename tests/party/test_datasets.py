@@ -107,6 +107,7 @@ def test_what_is_dealt_out_is_fitted_and_drawn_again() -> None:
         ({"classes": CLASSES}, "need each other"),
         ({"classes": CLASSES[:9], "concentration": 1.0}, "150 rows need a class each"),
         ({"classes": CLASSES, "concentration": 0.0}, "a number above 0"),
+        ({"classes": [np.nan, *CLASSES[1:]], "concentration": 1.0}, "have no class"),
         ({"layout": (4, 1), "classes": CLASSES, "concentration": 1e-9}, "10,000 draws"),
         ({"table": X[0]}, r"the shape \(4,\)"),
     ],
