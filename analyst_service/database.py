@@ -159,7 +159,9 @@ T = TypeVar("T")
 class Transaction(Session):
     """A database transaction, with the clock that provides its timestamps."""
 
-    def __init__(self, engine: sa.Engine, clock: Clock, *, autoflush: bool) -> None:
+    def __init__(
+        self, engine: sa.Engine | sa.Connection, clock: Clock, *, autoflush: bool
+    ) -> None:
         super().__init__(engine, expire_on_commit=False, autoflush=autoflush)
         self.clock = clock
 
