@@ -39,7 +39,7 @@ from clustering_protocols.shared_stages.alignment.intersection import EvaluatedI
 from clustering_protocols.shared_stages.alignment.linkage import MaskedKeys
 from clustering_protocols.shared_stages.secrets import ColumnSecret, GroupSecret
 from clustering_protocols.shared_stages.starts.messages import LaneStarts
-from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
+from clustering_protocols.shared_stages.statistics.ranges import PooledRanges
 
 _OTHER = "ab" * 32
 _FAILED = "protocol-failed"
@@ -286,13 +286,10 @@ def of_adding_member(forger: Forger) -> list[Refusal]:
 
 
 def of_pair(forger: Forger) -> list[Refusal]:
-    """Return the refusals by one of two members, who pool through their leader."""
-    none = np.empty(0)
-    pooled = PooledMoments(
-        n_rows=22, mean=none, deviations=none, minimum=np.zeros(3), maximum=np.ones(3)
-    )
-    narrow = pooled.model_copy(update={"minimum": np.zeros(2), "maximum": np.ones(2)})
-    wide = pooled.model_copy(update={"maximum": np.full(3, 1e101)})
+    """Return the refusals by one of two members, who pool ranges through their leader."""
+    pooled = PooledRanges(minimum=np.zeros(3), maximum=np.ones(3))
+    narrow = PooledRanges(minimum=np.zeros(2), maximum=np.ones(2))
+    wide = pooled.replace(maximum=np.full(3, 1e101))
     return forger.refuse(
         (
             *("project", 0, "invalid-array"),
@@ -502,7 +499,7 @@ def of_columns(forger: Forger) -> list[Refusal]:
             },
         ),
         (
-            *("measure", 2, _FAILED),
+            *("measure", 1, _FAILED),
             {
                 "the first distances again": lambda p: announce(
                     set_values(p, number=1)
@@ -510,7 +507,7 @@ def of_columns(forger: Forger) -> list[Refusal]:
                 "a row in a fourth cluster": lambda p: mark(p, 3),
             },
         ),
-        ("measure", 2, "invalid-array", {"labels of fewer rows": drop_row}),
+        ("measure", 1, "invalid-array", {"labels of fewer rows": drop_row}),
         (
             *("scatter", 0, _FAILED),
             {"labels that were not told": lambda p: mark(p, 1, 3)},

@@ -314,14 +314,6 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
             raise ValueError(f"{type(self).__name__} sends envelopes it cannot receive")
         return ()
 
-    def review(self, context: PartyContext[P], data: DataSource) -> str:
-        """Return a doubt about the party's own rows; empty if there is none.
-
-        The engine calls this after envelopes of this stage have arrived, and adds the
-        doubt to the party's next answer, even if that answer belongs to a later stage.
-        """
-        return ""
-
     def early_outcome(self, context: PartyContext[P]) -> Outcome | None:
         """Return the outcome if it can be computed without a result, or None."""
         return None

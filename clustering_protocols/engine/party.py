@@ -159,7 +159,6 @@ class PartyEngine:
         fields = stage.exchange_of(record.kind).fields
         rows = visible_rows(session, self.slot, memory, data, fields=fields)
         reply = stage.party().reply(context, record, rows)
-        doubts = self._review_envelopes(stages, memory, packet, journal, data)
         contribution = packets.write_packet(
             packet.address,
             reply.contribution,
@@ -175,7 +174,7 @@ class PartyEngine:
             contribution,
             reply.notes,
             reply.asks,
-            " ".join(filter(None, [*doubts, reply.doubts])),
+            reply.doubts,
             tuple(dict.fromkeys(map(type, records))),
         )
 
@@ -334,24 +333,6 @@ class PartyEngine:
             records = stage.party().receive(context, opened)
             memory = _remember_records(memory, stage, records)
         return memory
-
-    def _review_envelopes(
-        self,
-        stages: Sequence[Stage],
-        memory: Memory,
-        packet: Packet,
-        journal: Journal,
-        data: DataSource,
-    ) -> list[str]:
-        session, _ = load_session(self.agreement)
-        names = {envelope.label.stage for envelope in packet.envelopes}
-        doubts = []
-        for stage in stages:
-            if stage.name in names:
-                context = self._packet_context(packet, memory, journal, stage.name)
-                rows = visible_rows(session, self.slot, memory, data)
-                doubts.append(stage.party().review(context, rows))
-        return doubts
 
 
 def _remember_records(

@@ -6,20 +6,20 @@ A protocol that scales rows has a parameter ``scaling``: 'standard', 'minmax' or
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from clustering_protocols.contract import PartyContext, SessionContext
-from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.data_source import (
+    DataSource,
+    PooledMoments,
+    measure_moments,
+)
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.secrecy.fixed_point import EXACT_BITS, FixedPoint
 from clustering_protocols.terms.preparation import Ranges
-
-if TYPE_CHECKING:  # imported only if needed, as most sessions do not use this stage
-    from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
-
 
 _ROUNDING: Final = 1.001
 _FEWEST_STEPS: Final = 100.0
@@ -75,10 +75,6 @@ def scaler_of(context: PartyContext[Any]) -> Scaler:
     """Return the scaler for the columns of a party, using its pooled moments if needed."""
     moments = None
     if context.session.params.scaling == "standard":
-        from clustering_protocols.shared_stages.statistics.by_leader import (
-            PooledMoments,
-        )
-
         moments = context.recall(PooledMoments)
     return build_scaler(context.session, context.slot.column, moments)
 
@@ -140,10 +136,8 @@ def check_ranges(context: PartyContext[Any], data: DataSource) -> None:
     context.session.bounds(context.slot.name).check(data)
     if context.session.params.scaling == "standard":
         return
-    from clustering_protocols.shared_stages.statistics.by_leader import measure_moments
-
     scale = scaler_of(context)
-    spread = measure_moments(data, moments=True, ranges=False).spread * scale.inverse
+    spread = measure_moments(data).spread * scale.inverse
     if context.session.layout.n_column_groups == 1:
         steps = spread * FixedPoint.of(scale.sum_limit, EXACT_BITS).unit
     else:  # squared distances are encoded

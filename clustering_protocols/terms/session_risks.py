@@ -203,17 +203,14 @@ RISKS: Final[Mapping[str, Risk]] = {
         sentence="Only two parties hold the same columns: each subtracts its own share from "
         "pooled totals and reads the other's counts, sums, means and standard deviations.",
         remedy="A third party that holds the same columns.",
-        detail="Where means and standard deviations are pooled, the other sends its own to "
-        "the first of the two, with its number of rows.",
     ),
     POOLED_RANGES: Risk(
         level=RiskLevel.OPTION,
         harm=Harm.STATISTICS,
-        sentence="The first party of your column group reads your number of rows and "
-        "the range of each of your features.",
+        sentence="The first party of your column group reads the range of each of your "
+        "features.",
         remedy="Ranges in the dictionary (ranges 'declared').",
-        detail="This holds for any number of parties, as ranges cannot be added up. Where "
-        "means and standard deviations are pooled too, the first party reads yours.",
+        detail="This holds for any number of parties, as ranges cannot be added up.",
     ),
     BY_POSITION: Risk(
         level=RiskLevel.OPTION,

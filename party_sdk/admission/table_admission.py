@@ -10,7 +10,12 @@ import numpy as np
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.numerics.data_source import DataSource, keep_rows
+from clustering_protocols.numerics.data_source import (
+    DataSource,
+    PooledMoments,
+    keep_rows,
+    measure_moments,
+)
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.session_terms import check_terms
 from clustering_protocols.shared_stages.alignment import id_patterns
@@ -26,11 +31,7 @@ from clustering_protocols.shared_stages.row_selection import (
     admit_table,
     shares_rows,
 )
-from clustering_protocols.shared_stages.statistics.by_leader import (
-    Moments,
-    PooledMoments,
-    measure_moments,
-)
+from clustering_protocols.shared_stages.statistics.ranges import PooledRanges
 from clustering_protocols.terms.preparation import (
     Preparation,
     check_field_order,
@@ -146,16 +147,13 @@ def column_units_of(
     scaling = getattr(check_terms(terms), "scaling", "standard")
     if scaling in UNSCALED:
         return np.ones(len(data.columns))
-    pooled: Moments | None = memory.get(PooledMoments)
     if scaling == "minmax":
         declared = terms.bounds(slot)
         if declared is not None and np.isfinite(declared).all():
             return declared.high - declared.low
-        if pooled is None or not len(pooled.minimum):
-            pooled = measure_moments(data, moments=False, ranges=True)
-        return pooled.maximum - pooled.minimum
-    if pooled is None or not len(pooled.deviations):
-        pooled = measure_moments(data, moments=True, ranges=False)
+        ranges = memory.get(PooledRanges) or measure_moments(data)
+        return ranges.maximum - ranges.minimum
+    pooled = memory.get(PooledMoments) or measure_moments(data)
     plan = terms.plan(slot)
     return pooled.spread if plan is None else plan.units(pooled.spread)
 

@@ -33,17 +33,17 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.contract import Outcome
 from clustering_protocols.numerics.blocks import LocalEngine
-from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.data_source import (
+    DataSource,
+    OwnMoments,
+    measure_moments,
+)
 from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number as number_of
 from clustering_protocols.session_terms import check_terms
 from clustering_protocols.shared_stages.row_selection import AdmittedRows, AdmittedTable
-from clustering_protocols.shared_stages.statistics.by_leader import (
-    OwnMoments,
-    measure_moments,
-)
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
 from clustering_protocols.terms.canonical import digest
@@ -533,10 +533,7 @@ class Party:
         if check_terms(self.terms).describes:
             return
         rows, _ = self.select_clustered(data, np.arange(data.n_rows, dtype=np.int64))
-        moments = OwnMoments.model_validate(
-            dict(measure_moments(rows, moments=True, ranges=True))
-        )
-        self.stored.save_document(Document.MOMENTS, moments.encode())
+        self.stored.save_document(Document.MOMENTS, measure_moments(rows).encode())
 
     def _compare_new_rows(self, data: DataSource, sizes: IntArray) -> Comparison:
         """Compare new rows with the trained rows.

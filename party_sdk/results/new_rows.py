@@ -14,13 +14,13 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.contract import Placement
-from clustering_protocols.numerics.data_source import DataSource
-from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.shared_stages.statistics.by_leader import (
+from clustering_protocols.numerics.data_source import (
+    DataSource,
     Moments,
     OwnMoments,
     measure_moments,
 )
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.statistics.units import (
     Distribution,
     build_unit_question,
@@ -107,7 +107,7 @@ class Comparison:
 
     @cached_property
     def _new_moments(self) -> Moments:
-        return measure_moments(self.rows, moments=True, ranges=False)
+        return measure_moments(self.rows)
 
     def _count_outside(self) -> tuple[FloatArray, IntArray]:
         """Count the values of new rows that are outside the trained range.

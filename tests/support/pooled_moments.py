@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from clustering_protocols.engine.signatures import OPENING
+from clustering_protocols.numerics.data_source import PooledMoments
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.session_risks import OTHER_UNITS
 from clustering_protocols.terms.terms import Layout
 from support.tables import cut
 
-PREPARING = {"secrets", "alignment", "moments", "statistics"}
+PREPARING = {"secrets", "alignment", "moments"}
 
 
 ONE = LosslessFederated(n_clusters=1)

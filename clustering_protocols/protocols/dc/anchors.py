@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from clustering_protocols.numerics.data_source import Moments
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 from clustering_protocols.terms.preparation import Ranges
 
 from .params import DataCollaboration
@@ -15,7 +15,7 @@ _UNIFORM_SPREAD = 12.0**-0.5  # standard deviation of a uniform number of (0, 1)
 
 
 def draw(
-    params: DataCollaboration, n_rows: int, moments: PooledMoments, stream: KeyedStream
+    params: DataCollaboration, n_rows: int, moments: Moments, stream: KeyedStream
 ) -> FloatArray:
     """Draw anchors X^anc (n_rows, m) in the units of the data, from pooled moments.
 

@@ -23,18 +23,17 @@ from clustering_protocols.common.limits import build_grouping_note
 from clustering_protocols.contract import Outcome, PartyRole, Placement, Reply
 from clustering_protocols.numerics.data_source import (
     DataSource,
+    PooledMoments,
     check_column_count,
     matrix,
+    measure_moments,
 )
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages import dominance
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.secrets import group_stream
-from clustering_protocols.shared_stages.statistics.by_leader import (
-    PooledMoments,
-    measure_moments,
-)
+from clustering_protocols.shared_stages.statistics.ranges import PooledRanges
 from clustering_protocols.terms.preparation import Ranges
 
 from . import anchors, maths, messages
@@ -66,9 +65,8 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
     Raises GuardRefused if a dimension must be left out but the data have only one, or
     if the party's own transformer returns as many dimensions as the data have, or more.
     """
-    own = measure_moments(data, moments=True, ranges=False)
-    own_spread = np.sqrt(own.deviations / own.n_rows)
-    offset, scale = _find_offset_and_scale(context, params, own.mean, own_spread)
+    own = measure_moments(data)
+    offset, scale = _find_offset_and_scale(context, params, own.mean, own.spread)
     R = maths.triangular_factor(data, own.mean, scale)
     shift = float(np.linalg.norm(own.mean / scale))
     axes, rank = maths.principal_axes(R, data.n_rows, shift)
@@ -383,7 +381,7 @@ def _anchors(context: DcContext, params: DataCollaboration) -> FloatArray:
     if params.anchor.ranges == "declared":
         ranges = context.session.bounds(context.slot.name)
     else:
-        pooled = context.recall(PooledMoments)
+        pooled = context.recall(PooledRanges)
         ranges = Ranges(pooled.minimum, pooled.maximum)
     return anchors.uniform(ranges, n_rows, stream)
 

@@ -32,6 +32,7 @@ from clustering_protocols.contract import (
 from clustering_protocols.contract.published import ClusterOrder, order_published_first
 from clustering_protocols.numerics.data_source import (
     DataSource,
+    PooledMoments,
     check_column_count,
     iterate_batches,
 )
@@ -51,7 +52,6 @@ from clustering_protocols.shared_stages.starts.roles import (
     compute_start_alone,
 )
 from clustering_protocols.shared_stages.statistics import magnitudes
-from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 from clustering_protocols.shared_stages.sums import n_group_rows
 
 from . import bound, messages, model as em

@@ -22,7 +22,7 @@ import numpy as np
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.common.limits import MINIMUM_MEMBERS, build_grouping_note
 from clustering_protocols.contract import Outcome, PartyRole, PeerMessage, Reply
-from clustering_protocols.numerics.data_source import DataSource, matrix
+from clustering_protocols.numerics.data_source import DataSource, PooledMoments, matrix
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.records.record import Record
@@ -30,8 +30,8 @@ from clustering_protocols.secrecy import field
 from clustering_protocols.shared_stages import dominance
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.secrets import group_stream
-from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 from clustering_protocols.shared_stages.statistics.moments import PooledReach
+from clustering_protocols.shared_stages.statistics.ranges import PooledRanges
 from clustering_protocols.terms.preparation import Ranges
 
 from . import limits, maths, messages, units
@@ -241,10 +241,11 @@ def build_agreed_scale(context: OmniContext, params: OmniFC) -> units.Scale:
         return units.build_declared_scale(
             params.scaling, context.session.bounds(context.slot.name)
         )
-    pooled = context.recall(PooledMoments)
     if params.scaling == "minmax":
-        low, high, spread = pooled.minimum, pooled.maximum, np.ones(n_features)
+        ranges = context.recall(PooledRanges)
+        low, high, spread = ranges.minimum, ranges.maximum, np.ones(n_features)
     else:
+        pooled = context.recall(PooledMoments)
         reach = np.ldexp(1.0, context.recall(PooledReach).powers)
         low, high = pooled.mean - reach, pooled.mean + reach
         spread = context.session.units(context.slot.name, pooled.spread)

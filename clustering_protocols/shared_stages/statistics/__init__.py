@@ -1,15 +1,13 @@
 """Choice of the stages that pool means and deviations, or ranges, of a column group.
 
-Column groups of three or more parties pool means and deviations by blind masked sums.
-In groups of two, the other party sends its means and deviations to the leader in an
-envelope. Ranges cannot be added up, so the parties of groups of any size send their
-ranges to the leader. The terms list these two cases as risks. A party that is alone in
-its group sends nothing.
+Parties pool means and deviations by blind masked sums. In groups of two, each party can
+subtract its own from the total and so reads those of the other. Ranges cannot be added
+up, so the parties send their ranges to the leader of the group. The terms list these
+two cases as risks. A party that is alone in its group sends nothing.
 """
 
 from __future__ import annotations
 
-from clustering_protocols.common.limits import MINIMUM_MEMBERS
 from clustering_protocols.contract import (
     Disclosure,
     Kind,
@@ -21,35 +19,27 @@ from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.terms import Layout
 
 
-def build_stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage, ...]:
+def build_stages(*, moments: bool, ranges: bool) -> tuple[Stage, ...]:
     """Return the stages that a protocol needs; empty if it pools nothing."""
-    if not (moments or ranges):
-        return ()
     # Imported here because the catalogue imports this module only for its risk codes.
     from clustering_protocols.shared_stages.statistics import (
-        by_leader,
         moments as masked,
+        ranges as through_leader,
     )
 
-    if ranges:
-        return (by_leader.build_stage(moments=moments, ranges=True),)
-    small = any(size < MINIMUM_MEMBERS for size in map(len, layout.column_groups))
-    through_leader = by_leader.build_stage(
-        moments=True, ranges=False, largest_group=MINIMUM_MEMBERS - 1
-    )
     return (
-        *([masked.build_stage()] if masked.large_groups(layout) else []),
-        *([through_leader] if small else []),
+        *([masked.build_stage()] if moments else []),
+        *([through_leader.build_stage()] if ranges else []),
     )
 
 
 def risk_codes(layout: Layout, *, moments: bool, ranges: bool) -> list[str]:
-    """Return the risk codes; empty if no leader can see the measurements of others."""
+    """Return the risk codes; empty if no party can see the measurements of others."""
     sizes = list(map(len, layout.column_groups))
-    if ranges and max(sizes) > 1:
-        return [session_risks.POOLED_RANGES]
-    is_small = any(1 < size < MINIMUM_MEMBERS for size in sizes)
-    return [session_risks.TWO_PARTIES] if moments and is_small else []
+    return [
+        *([session_risks.POOLED_RANGES] if ranges and max(sizes) > 1 else []),
+        *([session_risks.TWO_PARTIES] if moments and 2 in sizes else []),
+    ]
 
 
 def disclosures(

@@ -1,10 +1,12 @@
 """Stage: pool mean and deviation of a column group's features by blind masked sums.
 
-The stage is for column groups of three or more parties. No party sees the moments of
-another, the analyst cannot read any, and the terms need no ranges. Since fixed-point
-sums need a bound, the parties first count, for each feature, the power of two that
-bounds each party's values, and later the power that bounds its deviations from the
-pooled mean. Squares are added up of deviations, not of values: with mean 10^6 and
+No party sees the moments of another, the analyst cannot read any, and the terms need no
+ranges. If there are only two parties, each can subtract its own moments from the pooled
+ones; the terms list this risk. A party that is alone in its column group sends nothing.
+
+Since fixed-point sums need a bound, the parties first count, for each feature, the power
+of two that bounds each party's values, and later the power that bounds its deviations
+from the pooled mean. Squares are added up of deviations, not of values: with mean 10^6 and
 deviation 1, sums of squared values would not keep any digit of the deviation.
 
 | round | task → contribution: masked share |
@@ -29,15 +31,16 @@ from typing import Annotated, Final
 import numpy as np
 
 from clustering_protocols.contract import PartyContext, SessionContext, Stage
-from clustering_protocols.numerics.data_source import DataSource
-from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
-from clustering_protocols.records.record import Record
-from clustering_protocols.secrecy.fixed_point import FixedPoint
-from clustering_protocols.shared_stages.statistics import units
-from clustering_protocols.shared_stages.statistics.by_leader import (
+from clustering_protocols.numerics.data_source import (
+    DataSource,
     PooledMoments,
     measure_moments,
 )
+from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
+from clustering_protocols.records.record import Record
+from clustering_protocols.secrecy.fixed_point import FixedPoint
+from clustering_protocols.shared_stages.masked_sums import CheckedSum
+from clustering_protocols.shared_stages.statistics import units
 from clustering_protocols.shared_stages.statistics.powers import (
     MOST_POWER,
     PowerCounts,
@@ -54,9 +57,9 @@ from clustering_protocols.shared_stages.sums import (
     column_group_members,
     n_group_rows,
 )
-from clustering_protocols.terms.terms import Layout
 
 NAME = "moments"
+_LEAST_MEMBERS: Final = 2
 POWERS: Final = PowerCounts(MOST_POWER + 1)
 """One power more than for values, because deviations can be twice as large."""
 
@@ -78,7 +81,7 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
         local=lambda: _count_powers(data, zeros, MOST_POWER),
         fits=lambda words: POWERS.fits(words, n_members),
         decode=POWERS.largest_powers,
-        remember=lambda: [RowsSummed()],
+        remember=lambda: [] if n_members < _LEAST_MEMBERS else [RowsSummed()],
     )
     values = FixedPoint.of(n * powers_of_two(powers))
     mean = yield from Sum(
@@ -107,10 +110,8 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
         n_rows=n,
         mean=mean,
         deviations=np.where(varying, deviations, 0.0),
-        minimum=np.empty(0),
-        maximum=np.empty(0),
     )
-    own = measure_moments(data, moments=True, ranges=False)
+    own = measure_moments(data)
     return Findings(
         [pooled, PooledReach(powers=reach)],
         doubts=units.ask_about_units(context, data.columns, own, pooled),
@@ -139,12 +140,6 @@ def _sum_in_units(
     return total
 
 
-def large_groups(layout: Layout) -> list[tuple[str, ...]]:
-    """Return the column groups with enough parties for masked sums."""
-    columns = filter(layout.can_pool, range(layout.n_column_groups))
-    return list(map(layout.column_group, columns))
-
-
 def _sum_sizes(session: SessionContext, slot: str) -> list[int]:
     width = session.member(slot).n_columns
     return [width * POWERS.n_words, width, width * POWERS.n_words, width]
@@ -157,5 +152,6 @@ def build_stage() -> Stage:
         4,
         pool_moments,
         _sum_sizes,
-        groups=lambda session: large_groups(session.layout),
+        hiding=lambda _: CheckedSum(scope="column", minimum_members=_LEAST_MEMBERS),
+        alone_below=_LEAST_MEMBERS,
     ).build_stage()

@@ -37,19 +37,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from clustering_protocols.contract import PartyContext
+from clustering_protocols.numerics.data_source import Moments
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.imputation import find_filled_gaps
 from clustering_protocols.terms.preparation import ColumnPlan
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.session_risks import OTHER_UNITS
-
-if TYPE_CHECKING:
-    from clustering_protocols.shared_stages.statistics.by_leader import Moments
 
 _APART, _DISJOINT = 10.0, 5.0  # the larger and the smaller of both distances
 _FAR: Final = 5.0
@@ -108,7 +106,7 @@ class Distribution(NamedTuple):
     @classmethod
     def from_moments(cls, moments: Moments) -> Distribution:
         """Return the distribution that has these moments."""
-        return cls(moments.mean, np.sqrt(moments.deviations / moments.n_rows))
+        return cls(moments.mean, moments.spread)
 
     def without_fills(
         self, n_rows: int, n_filled: IntArray, fills: FloatArray

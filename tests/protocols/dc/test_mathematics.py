@@ -15,7 +15,11 @@ from clustering_protocols import simulation
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.blocks import ONE_THREAD, LocalEngine
-from clustering_protocols.numerics.data_source import DataSource, MatrixSource
+from clustering_protocols.numerics.data_source import (
+    DataSource,
+    MatrixSource,
+    measure_moments,
+)
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.dc import (
     Anchor,
@@ -28,11 +32,6 @@ from clustering_protocols.protocols.dc import (
 )
 from clustering_protocols.protocols.dc.common_space import Cells, CommonSpace
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.shared_stages.statistics.by_leader import (
-    PooledMoments,
-    measure_moments,
-    merge_moments,
-)
 from clustering_protocols.terms.preparation import Ranges
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import Layout
@@ -243,18 +242,14 @@ def assert_equal_up_to_signs(found: FloatArray, expected: FloatArray) -> None:
 # Anchors
 
 
-def moments(rows: FloatArray) -> PooledMoments:
-    return merge_moments(
-        [measure_moments(MatrixSource(rows), moments=True, ranges=True)]
-    )
-
-
 def test_gaussian_anchors_have_the_moments_of_each_feature() -> None:
     rows = np.random.default_rng(0).uniform(
         [0.0, 1e6, 5.0], [1.0, 1e6 + 9, 5.1], (99, 3)
     )
     params = DataCollaboration(n_clusters=1)
-    drawn = anchors.draw(params, 5000, moments(rows), KeyedStream(bytes(32)))
+    drawn = anchors.draw(
+        params, 5000, measure_moments(MatrixSource(rows)), KeyedStream(bytes(32))
+    )
     assert drawn.shape == (5000, 3)
     standardised = (drawn - rows.mean(axis=0)) / rows.std(axis=0)
     assert stats.kstest(standardised, "norm", axis=0).pvalue.min() > 0.001

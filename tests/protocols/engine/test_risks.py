@@ -146,6 +146,7 @@ BROUGHT: list[tuple[str, tuple[int, ...], dict[str, Any], str]] = [
     ("dc", (2,), {}, PAIR),
     ("dc", (2, 2), {}, PAIR),
     ("dc", (3,), UNIFORM, f"{UNMIXED} {RANGES}"),
+    ("dc", (2,), {**UNIFORM, "scaling": "shared"}, f"{UNMIXED} {RANGES} {PAIR}"),
     ("dc", (1, 3), UNIFORM, UNMIXED),
     ("dc", (2,), DECLARED, UNMIXED),
     ("dc", (3,), {"dimensions": "all"}, "all-dimensions-are-sent"),

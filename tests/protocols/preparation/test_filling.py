@@ -16,7 +16,7 @@ from support.tables import cut
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import Params
-from clustering_protocols.numerics.data_source import matrix
+from clustering_protocols.numerics.data_source import PooledMoments, matrix
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
@@ -29,7 +29,6 @@ from clustering_protocols.shared_stages.imputation import (
     pooling_of,
     prepare_rows,
 )
-from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 from clustering_protocols.shared_stages.sums import AddUp, RowsSummed
 from clustering_protocols.terms.preparation import ColumnPlan, Preparation, Treatment
 from clustering_protocols.terms.schema import Constraints, Field, Schema, numeric_schema

@@ -4,18 +4,17 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 from support.attacks import looks_like_noise
-from support.pooled_moments import ONE, PREPARING, pooled
+from support.pooled_moments import ONE, pooled, prepare
 from support.repeats import thorough
 from support.tables import cut
 
 from clustering_protocols.common.errors import InvalidArray, InvalidData
 from clustering_protocols.common.limits import LARGEST_NUMBER as LARGEST
 from clustering_protocols.engine import packets
-from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.numerics.data_source import MatrixSource, PooledMoments
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.statistics import magnitudes, moments
-from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 from clustering_protocols.shared_stages.sums import AddUp
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout, Slot
@@ -96,7 +95,7 @@ def ragged() -> Layout:
     return Layout(slots=tuple(Slot(name=f"p{r}{c}", row=r, column=c) for r, c in cells))
 
 
-def test_each_column_group_pools_its_own_way() -> None:
+def test_column_groups_of_any_size_pool_their_moments() -> None:
     layout = ragged()
     rng = np.random.default_rng(1)
     rows = {0: 30, 1: 50, 2: 20}
@@ -110,17 +109,12 @@ def test_each_column_group_pools_its_own_way() -> None:
         for s in layout.slots
     }
     session = Session(DataCollaboration(n_clusters=2), layout, data, seed=5)
-    stages = set()
-    session.play_round()  # signs
-    while session.open.stage in PREPARING:
-        stages.add(session.open.stage)
-        if session.open.stage == "moments":
-            assert set(session.open.tasks) == {"p00", "p10", "p20"}
-        if session.open.stage == "statistics":
-            assert set(session.open.tasks) == {"p01", "p11", "p02"}
-        session.play_round()
-    assert stages == PREPARING
-    session.play_round()  # what leaders sealed comes with the next task
+    session.play_until(AddUp)
+    session.play_round()
+    shares = [packets.parse(sent.payload) for sent in session.received_messages[-6:]]
+    sizes = {packet.address.slot: packet.arrays["words"].size for packet in shares}
+    assert [slot for slot, size in sizes.items() if not size] == ["p02"], "it is alone"
+    prepare(session)
     for slot in layout.slots:
         group = layout.column_group(slot.column)
         X = np.concatenate([np.vstack(list(data[s].batches())) for s in group])
@@ -155,10 +149,6 @@ def test_totals_are_noise_to_the_analyst() -> None:
     looks_like_noise(share)
     looks_like_noise(total)
     assert not np.intersect1d(share, total).size
-
-
-def test_groups_of_less_than_three_are_not_summed() -> None:
-    assert moments.large_groups(ragged()) == [("p00", "p10", "p20")]
 
 
 def test_counts_of_powers_are_packed_without_loss() -> None:

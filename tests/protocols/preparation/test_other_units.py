@@ -6,13 +6,12 @@ from sklearn.datasets import load_wine
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import GuardRefused
-from clustering_protocols.numerics.data_source import MatrixSource
-from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.shared_stages.statistics.by_leader import (
+from clustering_protocols.numerics.data_source import (
+    MatrixSource,
     Moments,
     measure_moments,
-    merge_moments,
 )
+from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.shared_stages.statistics.units import (
     CONVERSIONS,
     Distribution,
@@ -77,15 +76,14 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(7)
 
 
-def moments(rows: np.ndarray) -> Moments:
-    return measure_moments(
-        MatrixSource(rows.reshape(len(rows), -1)), moments=True, ranges=False
-    )
+def moments(*tables: np.ndarray) -> Moments:
+    rows = np.concatenate(tables)
+    return measure_moments(MatrixSource(rows.reshape(len(rows), -1)))
 
 
 def asked(name: str, own: np.ndarray, *others: np.ndarray, **more: object) -> str:
     here = moments(own)
-    pooled = merge_moments([here, *map(moments, others)])
+    pooled = moments(own, *others)
     columns = [Measurement(0, name, name, **more)]  # type: ignore[arg-type]
     own = Distribution.from_moments(here)
     return build_unit_question(columns, own, foreign_distribution(here, pooled))
@@ -96,11 +94,8 @@ def test_the_others_are_the_pooled_rows_less_the_own(
     scale: float, rng: np.random.Generator
 ) -> None:
     tables = [rng.normal(5, 2, (n, 3)) * [1, scale, 0] for n in (40, 70, 90)]
-    own, *rest = map(moments, tables)
-    found, exact = (
-        foreign_distribution(own, merge_moments([own, *rest])),
-        np.concatenate(tables[1:]),
-    )
+    found = foreign_distribution(moments(tables[0]), moments(*tables))
+    exact = np.concatenate(tables[1:])
     np.testing.assert_allclose(found.mean, exact.mean(axis=0), rtol=1e-9)
     np.testing.assert_allclose(found.deviation, exact.std(axis=0), rtol=1e-6)
 
@@ -185,7 +180,7 @@ def test_a_lognormal_column_in_another_unit_is_still_found(
 def test_nobody_else_is_no_other() -> None:
     own = moments(MMOL[0])
     with pytest.raises(ValueError, match="no other rows"):
-        foreign_distribution(own, merge_moments([own]))
+        foreign_distribution(own, own)
 
 
 PERCENT = [(each + 23.5) / 10.929 for each in MMOL]

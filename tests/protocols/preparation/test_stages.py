@@ -24,18 +24,16 @@ from clustering_protocols.numerics.data_source import (
     BATCH_ROWS,
     DataSource,
     MatrixSource,
+    PooledMoments,
     matrix,
+    measure_moments,
 )
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.shared_stages.alignment import digests
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.secrets import ColumnSecret, RowSecret
-from clustering_protocols.shared_stages.statistics import by_leader
-from clustering_protocols.shared_stages.statistics.by_leader import (
-    PooledMoments,
-    measure_moments,
-    merge_moments,
-)
+from clustering_protocols.shared_stages.statistics import ranges
+from clustering_protocols.shared_stages.statistics.ranges import OwnRanges, PooledRanges
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
 
@@ -102,26 +100,17 @@ def test_batches_are_all_rows_in_order() -> None:
     assert np.array_equal(matrix(source), rows), "a source is read any number of times"
 
 
-# Statistics
-
-sizes = st.lists(st.integers(1, 30), min_size=1, max_size=4)
+# Moments and ranges
 
 
-@given(parts=st.lists(sizes, min_size=1, max_size=4), seed=st.integers(0, 2**32 - 1))
-def test_pooled_statistics_do_not_depend_on_the_split(
-    parts: list[list[int]], seed: int
-) -> None:
+@given(
+    parts=st.lists(st.integers(1, 30), min_size=1, max_size=16),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_moments_do_not_depend_on_the_batches(parts: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
-    blocks = [
-        rng.normal([0.0, 1e6, -3.0], [1.0, 1.0, 1e-3], (sum(p), 3)) for p in parts
-    ]
-    together = np.vstack(blocks)
-    found = merge_moments(
-        [
-            measure_moments(Pieces(block, cut), moments=True, ranges=True)
-            for block, cut in zip(blocks, parts, strict=True)
-        ]
-    )
+    together = rng.normal([0.0, 1e6, -3.0], [1.0, 1.0, 1e-3], (sum(parts), 3))
+    found = measure_moments(Pieces(together, parts))
     exact = together.astype(np.longdouble)
     assert found.n_rows == len(together)
     np.testing.assert_allclose(found.mean, exact.mean(axis=0).astype(float), rtol=1e-12)
@@ -136,48 +125,50 @@ def test_pooled_statistics_do_not_depend_on_the_split(
 def test_a_constant_feature_has_this_mean_and_no_spread_at_all(
     constant: float, n_rows: int
 ) -> None:
-    parts = [
-        measure_moments(
-            MatrixSource(np.full((n, 1), constant)), moments=True, ranges=False
-        )
-        for n in (n_rows, n_rows + 1, 3)
-    ]
-    for found in (*parts, merge_moments(parts)):
-        assert (found.mean[0], found.deviations[0]) == (constant, 0.0)
+    found = measure_moments(MatrixSource(np.full((n_rows, 1), constant)))
+    assert (found.mean[0], found.deviations[0]) == (constant, 0.0)
+
+
+UNIFORM = Anchor(kind="uniform")
 
 
 @pytest.mark.parametrize(
-    ("anchor", "moments", "ranges"),
-    [(Anchor(), True, False), (Anchor(kind="uniform"), False, True)],
+    ("anchor", "scaling", "kinds"),
+    [
+        (Anchor(), "none", {PooledMoments}),
+        (UNIFORM, "none", {PooledRanges}),
+        (UNIFORM, "shared", {PooledMoments, PooledRanges}),
+    ],
 )
 def test_a_column_group_pools_only_what_its_terms_need(
-    anchor: Anchor, *, moments: bool, ranges: bool
+    anchor: Anchor, scaling: Any, kinds: set[Any]
 ) -> None:
-    params = DataCollaboration(n_clusters=3, scaling="none", anchor=anchor)
-    pooled = recalled(ended_session(params, PARTS.data), PooledMoments)
+    params = DataCollaboration(n_clusters=3, scaling=scaling, anchor=anchor)
+    ended = ended_session(params, PARTS.data)
     for slot in LAYOUT.slots:
         own = X[:, PARTS.columns[slot.column]]
-        found = pooled[slot.name]
-        assert found.n_rows == len(X)
-        assert found.mean.size == own.shape[1] * moments
-        assert found.minimum.size == own.shape[1] * ranges
-        if moments:
-            np.testing.assert_allclose(found.mean, own.mean(axis=0))
-            np.testing.assert_allclose(found.spread, own.std(axis=0))
-        if ranges:
-            assert np.array_equal(found.minimum, own.min(axis=0))
-            assert np.array_equal(found.maximum, own.max(axis=0))
+        memory = ended.memories[slot.name]
+        found = {kind: memory.get(kind) for kind in (PooledMoments, PooledRanges)}
+        assert {kind for kind, record in found.items() if record} == kinds
+        if moments := memory.get(PooledMoments):
+            assert moments.n_rows == len(X)
+            np.testing.assert_allclose(moments.mean, own.mean(axis=0))
+            np.testing.assert_allclose(moments.spread, own.std(axis=0))
+        if extremes := memory.get(PooledRanges):
+            assert np.array_equal(extremes.minimum, own.min(axis=0))
+            assert np.array_equal(extremes.maximum, own.max(axis=0))
 
 
 def test_a_leader_pools_exactly_its_column_group(session: Session) -> None:
-    own = measure_moments(PARTS.data["r1c1"], moments=True, ranges=False)
-    kept = by_leader.OwnMoments.model_validate(dict(own))
+    own = OwnRanges(minimum=np.zeros(3), maximum=np.ones(3))
     view = session.context("r1c1")
-    view = replace(view, memory=view.memory.remember([kept]))
-    role = by_leader.StatisticsParty(moments=True, ranges=False)
-    came = {slot: PeerMessage(peer=slot, content=own) for slot in ("r2c1", "r2c2")}
+    view = replace(view, memory=view.memory.remember([own]))
+    role = ranges.RangesParty()
+    wider = own.replace(maximum=np.full(3, 2.0))
+    came = {slot: PeerMessage(peer=slot, content=wider) for slot in ("r2c1", "r2c2")}
     (found,) = role.receive(view, [came["r2c1"]])
-    assert PooledMoments.narrow(found).n_rows == 2 * own.n_rows
+    pooled = PooledRanges.narrow(found)
+    assert (pooled.minimum[0], pooled.maximum[0]) == (0, 2)
     for others in ([], [came["r2c2"]], [*came.values()]):
         with pytest.raises(ProtocolFailed, match="missing"):
             role.receive(view, others)

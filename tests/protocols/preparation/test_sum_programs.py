@@ -124,14 +124,14 @@ def test_another_program_starts_anew() -> None:
     assert context.recall(SumTotals).program == "another"
 
 
-@pytest.mark.parametrize(("n_parties", "stage"), [(3, "moments"), (2, "statistics")])
+@pytest.mark.parametrize("n_parties", [2, 3])
 def test_a_party_notes_that_its_rows_were_summed_with_the_first_share(
-    n_parties: int, stage: str
+    n_parties: int,
 ) -> None:
     layout = Layout.lattice(n_parties)
     data = cut(X, layout, [30 // n_parties] * n_parties)
     session = Session(DataCollaboration(n_clusters=2), layout, data, seed=5)
-    while session.open.stage != stage:
+    while session.open.stage != "moments":
         session.play_round()
         assert all(m.get(RowsSummed) is None for m in session.memories.values())
     session.play_round()

@@ -1,6 +1,6 @@
 /** Messages of several protocols. Written by scripts/generate.ts. */
 
-import type { Bytes, Floats, Ints, Words } from "../wire/arrays.ts";
+import type { Bytes, Ints, Words } from "../wire/arrays.ts";
 import type { MessageSpec } from "../wire/messages.ts";
 
 export interface OpeningSign {
@@ -125,40 +125,6 @@ export interface MomentsAddUp {
 export interface MomentsShare {
   readonly kind: "share";
   readonly words: Words;
-}
-
-export interface StatisticsMeasure {
-  readonly kind: "measure";
-}
-
-export interface StatisticsMeasured {
-  readonly kind: "measured";
-}
-
-export interface StatisticsPool {
-  readonly kind: "pool";
-}
-
-export interface StatisticsPooled {
-  readonly kind: "pooled";
-}
-
-export interface StatisticsMoments {
-  readonly kind: "moments";
-  readonly n_rows: number;
-  readonly mean: Floats;
-  readonly deviations: Floats;
-  readonly minimum: Floats;
-  readonly maximum: Floats;
-}
-
-export interface StatisticsPooledMoments {
-  readonly kind: "pooled-moments";
-  readonly n_rows: number;
-  readonly mean: Floats;
-  readonly deviations: Floats;
-  readonly minimum: Floats;
-  readonly maximum: Floats;
 }
 
 export interface IntersectionBlind {
@@ -811,116 +777,6 @@ export const MOMENTS_SHARE_CONTRIBUTION: MessageSpec = {
     type: "object",
     properties: {},
     required: [],
-  },
-};
-
-export const STATISTICS_MEASURE_TASK: MessageSpec = {
-  stage: "statistics",
-  kind: "measure",
-  version: 1,
-  role: "task",
-  arrays: [],
-  values: {
-    additionalProperties: false,
-    description:
-      "Task of round 1: compute the moments or ranges, and seal them to the leader.",
-    title: "Measure",
-    type: "object",
-    properties: {},
-    required: [],
-  },
-};
-
-export const STATISTICS_MEASURED_CONTRIBUTION: MessageSpec = {
-  stage: "statistics",
-  kind: "measured",
-  version: 1,
-  role: "contribution",
-  arrays: [],
-  values: {
-    additionalProperties: false,
-    description: "Contribution of round 1: confirms the task.",
-    title: "MeasuredColumns",
-    type: "object",
-    properties: {},
-    required: [],
-  },
-};
-
-export const STATISTICS_POOL_TASK: MessageSpec = {
-  stage: "statistics",
-  kind: "pool",
-  version: 1,
-  role: "task",
-  arrays: [],
-  values: {
-    additionalProperties: false,
-    description:
-      "Task of round 2: if you are the leader, seal the pooled values to the members.",
-    title: "Pool",
-    type: "object",
-    properties: {},
-    required: [],
-  },
-};
-
-export const STATISTICS_POOLED_CONTRIBUTION: MessageSpec = {
-  stage: "statistics",
-  kind: "pooled",
-  version: 1,
-  role: "contribution",
-  arrays: [],
-  values: {
-    additionalProperties: false,
-    description: "Contribution of round 2: confirms the task.",
-    title: "PooledColumns",
-    type: "object",
-    properties: {},
-    required: [],
-  },
-};
-
-export const STATISTICS_MOMENTS_ENVELOPE: MessageSpec = {
-  stage: "statistics",
-  kind: "moments",
-  version: 1,
-  role: "envelope",
-  arrays: [
-    { name: "mean", dtype: "float64", shape: ["moments"], bounds: [null, null] },
-    { name: "deviations", dtype: "float64", shape: ["moments"], bounds: [0, null] },
-    { name: "minimum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
-    { name: "maximum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
-  ],
-  values: {
-    additionalProperties: false,
-    description:
-      "Envelope: number of rows, and the moments or the range of each feature.\n\ndeviations: the sums of squared deviations from the mean.\n\nArrays that the terms do not need are empty, so that no party discloses them.",
-    title: "Moments",
-    type: "object",
-    properties: { n_rows: { minimum: 1, title: "N Rows", type: "integer" } },
-    required: ["n_rows"],
-  },
-};
-
-export const STATISTICS_POOLED_MOMENTS_ENVELOPE: MessageSpec = {
-  stage: "statistics",
-  kind: "pooled-moments",
-  version: 1,
-  role: "envelope",
-  arrays: [
-    { name: "mean", dtype: "float64", shape: ["moments"], bounds: [null, null] },
-    { name: "deviations", dtype: "float64", shape: ["moments"], bounds: [0, null] },
-    { name: "minimum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
-    { name: "maximum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
-  ],
-  values: {
-    additionalProperties: false,
-    description:
-      "Envelope and memory: moments or ranges over all rows of the column group.",
-    title: "PooledMoments",
-    type: "object",
-    properties: { n_rows: { minimum: 1, title: "N Rows", type: "integer" } },
-    required: ["n_rows"],
   },
 };
 

@@ -22,6 +22,7 @@ const COUNTS_PER_WORD = 7;
 const BITS = 8; // of a count: a column group has at most 250 members
 const WORDS = Math.ceil(N_POWERS / COUNTS_PER_WORD);
 const LAST_PHASE = 5;
+const LEAST_MEMBERS = 2;
 const EPSILON = 2 ** -52;
 const COUNTING = new Set([1, 3]);
 const PROGRESS = "moments-progress";
@@ -42,35 +43,33 @@ const adder: Role = {
     if (phase !== (before ? before.phase + 1 : 1)) {
       refuse("protocol-failed", "The analyst asks for a phase out of order.");
     }
-    const known = { ...learn(context, before, total.data), phase };
+    const known = { ...learn(context, before, total.data, table), phase };
     const remember = { [PROGRESS]: { ...known, transcript: context.transcript } };
     if (phase === LAST_PHASE) {
-      const pooled = pool(context, known, total.data);
+      const pooled = pool(context, known, total.data, table);
       return { contribution: shared([]), remember: { ...remember, [POOLED]: pooled } };
     }
-    const own = BigUint64Array.from(ownWords(context, phase, known, table));
+    const own = ownWords(context, phase, known, table);
+    if (isAlone(context)) return { contribution: shared([]), remember };
     const sum = sumOf(context, phase, context.transcript);
-    const hidden = share(own, sum, sumMember(context, "column"));
+    const hidden = share(own, sum, sumMember(context, "column"), LEAST_MEMBERS);
     return { contribution: shared(hidden), remember };
   },
 };
 
-/** The stage; `isMember`: whether the party's column group adds up. */
-export function momentsStage(isMember: boolean): Stage {
-  return {
-    name: "moments",
-    exchanges: [
-      {
-        task: "add-up",
-        answer: "share",
-        least: isMember ? LAST_PHASE : 0,
-        most: LAST_PHASE,
-        audience: "column",
-      },
-    ],
-    role: adder,
-  };
-}
+export const MOMENTS: Stage = {
+  name: "moments",
+  exchanges: [
+    {
+      task: "add-up",
+      answer: "share",
+      least: LAST_PHASE,
+      most: LAST_PHASE,
+      audience: "column",
+    },
+  ],
+  role: adder,
+};
 
 function shared(hidden: ArrayLike<bigint>): MomentsShare {
   return { kind: "share", words: words(BigUint64Array.from(hidden)) };
@@ -81,6 +80,7 @@ function learn(
   context: PartyContext,
   before: Progress | undefined,
   total: BigUint64Array,
+  table: Table,
 ): Progress {
   if (!before) {
     if (total.length) refuse("invalid-array", "The first phase has no earlier total.");
@@ -88,37 +88,41 @@ function learn(
   }
   switch (before.phase) {
     case 1:
-      return { ...before, powers: largestPowers(read(context, before, total)) };
+      return { ...before, powers: largestPowers(read(context, before, total, table)) };
     case 2: {
       const sums = encodingOf(context, before.powers).decode(
-        read(context, before, total),
+        read(context, before, total, table),
       );
       return { ...before, mean: Array.from(sums, (sum) => sum / groupRows(context)) };
     }
     case 3:
       return {
         ...before,
-        deviationPowers: largestPowers(read(context, before, total)),
+        deviationPowers: largestPowers(read(context, before, total, table)),
       };
     default:
       return before;
   }
 }
 
-function pool(context: PartyContext, known: Progress, total: BigUint64Array): Moments {
+function pool(
+  context: PartyContext,
+  known: Progress,
+  total: BigUint64Array,
+  table: Table,
+): Moments {
   const before = { ...known, phase: LAST_PHASE - 1 };
   const squares = encodingOf(context, doubled(known.deviationPowers));
   const { units } = encodingOf(context, known.powers);
   const rows = groupRows(context);
-  const squaredSums = squares.decode(read(context, before, total));
+  const squaredSums = squares.decode(read(context, before, total, table));
   // the mean is known to half a unit, or to its last digit: less spread is none
   const deviations = squaredSums.map((found, feature) => {
     const digit = 4 * EPSILON * Math.abs(known.mean[feature]!);
     const step = Math.max(1 / units[feature]!, digit);
     return found <= rows * squared(step) ? 0 : found;
   });
-  const empty = { minimum: [], maximum: [] };
-  return { rows, mean: known.mean, deviations: [...deviations], ...empty };
+  return { rows, mean: known.mean, deviations: [...deviations] };
 }
 
 function ownWords(
@@ -126,7 +130,7 @@ function ownWords(
   phase: number,
   known: Progress,
   table: Table,
-): bigint[] {
+): BigUint64Array {
   const nothing = table.columns.map(() => 0);
   switch (phase) {
     case 1: // deviations may be twice as large
@@ -144,8 +148,12 @@ function ownWords(
 }
 
 /** For each feature a one at the power of two that bounds all |x - mean|. */
-function powerCounts(table: Table, mean: readonly number[], most: number): bigint[] {
-  return table.columns.flatMap((name, feature) => {
+function powerCounts(
+  table: Table,
+  mean: readonly number[],
+  most: number,
+): BigUint64Array {
+  const counts = table.columns.flatMap((name, feature) => {
     const largest = table.rows.reduce(
       (found, row) => Math.max(found, Math.abs(row[feature]! - mean[feature]!)),
       0,
@@ -159,6 +167,7 @@ function powerCounts(table: Table, mean: readonly number[], most: number): bigin
       1n << BigInt(BITS * (index % COUNTS_PER_WORD));
     return packed;
   });
+  return BigUint64Array.from(counts);
 }
 
 /** Σ round(term · unit) for each feature, one rounding per row. */
@@ -167,9 +176,9 @@ function sumOfUnits(
   table: Table,
   powers: readonly number[],
   term: (x: number, feature: number) => number,
-): bigint[] {
+): BigUint64Array {
   const { units } = encodingOf(context, powers);
-  return table.columns.map((_, feature) => {
+  const sums = table.columns.map((_, feature) => {
     let sum = 0n;
     for (const row of table.rows) {
       const value = term(row[feature]!, feature);
@@ -180,18 +189,22 @@ function sumOfUnits(
     }
     return sum;
   });
+  return BigUint64Array.from(sums);
 }
 
+/** The total of the phase before; a party alone adds up its own words again. */
 function read(
   context: PartyContext,
   before: Progress,
   total: BigUint64Array,
+  table: Table,
 ): BigUint64Array {
   const { n_columns } = context.member(context.slot);
-  const size = n_columns * (COUNTING.has(before.phase) ? WORDS : 1);
-  if (total.length !== size + 1) {
+  const size = n_columns * (COUNTING.has(before.phase) ? WORDS : 1) + 1;
+  if (total.length !== (isAlone(context) ? 0 : size)) {
     refuse("invalid-array", "A total has another length than its sum.");
   }
+  if (isAlone(context)) return ownWords(context, before.phase, before, table);
   const sum = sumOf(context, before.phase, before.transcript);
   return readTotal(total, sum, sumMember(context, "column"), (found) =>
     fits(context, before, found),
@@ -233,6 +246,10 @@ function countsOf(packed: BigUint64Array): readonly (readonly number[])[] {
         ),
     ),
   );
+}
+
+function isAlone(context: PartyContext): boolean {
+  return context.group("column").length < LEAST_MEMBERS;
 }
 
 function encodingOf(context: PartyContext, powers: readonly number[]): FixedPoint {

@@ -1,23 +1,22 @@
-/** Pooled moments of a column group's features: what their stages leave in memory. */
+/** Moments and ranges of features: a party's own, and what stages leave in memory. */
 
 import type { PartyContext, Table } from "../session/contract.ts";
 
-/** The moments that a session pools of each feature; the others stay empty. */
-export interface Pooled {
-  readonly moments: boolean;
-  readonly ranges: boolean;
-}
-
-/** Rows; of each feature mean, sum of squared deviations, least and largest value. */
+/** Rows; of each feature mean and sum of squared deviations. */
 export interface Moments {
   readonly rows: number;
   readonly mean: readonly number[];
   readonly deviations: readonly number[];
+}
+
+/** Of each feature the least and the largest value. */
+export interface Ranges {
   readonly minimum: readonly number[];
   readonly maximum: readonly number[];
 }
 
 export const POOLED = "pooled-moments";
+export const POOLED_RANGES = "pooled-ranges";
 
 /** How many rows of a party's column group take part. */
 export function groupRows(context: PartyContext): number {
@@ -35,8 +34,8 @@ export function unitsOf(moments: Moments): readonly number[] {
   return spreadOf(moments).map((spread) => (spread > 0 ? spread : 1));
 }
 
-/** Moments of a party's own rows, in two passes. */
-export function measure({ columns, rows }: Table): Moments {
+/** Moments and ranges of a party's own rows, in two passes. */
+export function measure({ columns, rows }: Table): Moments & Ranges {
   const found = columns.map((_, feature) => {
     const values = rows.map((row) => row[feature]!);
     const minimum = values.reduce((least, value) => Math.min(least, value));
@@ -52,17 +51,6 @@ export function measure({ columns, rows }: Table): Moments {
     deviations: found.map(({ deviation }) => deviation),
     minimum: found.map(({ minimum }) => minimum),
     maximum: found.map(({ maximum }) => maximum),
-  };
-}
-
-/** Moments with those fields alone that a session pools. */
-export function shownOf(found: Moments, { moments, ranges }: Pooled): Moments {
-  return {
-    rows: found.rows,
-    mean: moments ? found.mean : [],
-    deviations: moments ? found.deviations : [],
-    minimum: ranges ? found.minimum : [],
-    maximum: ranges ? found.maximum : [],
   };
 }
 

@@ -9,7 +9,15 @@ import {
 import type { Agreement } from "../../roster/roster.ts";
 import { audiences } from "../../roster/terms.ts";
 import type { PartyContext } from "../../session/contract.ts";
-import { POOLED, spreadOf, squared, sumOf, type Moments } from "../../stages/pooled.ts";
+import {
+  POOLED,
+  POOLED_RANGES,
+  spreadOf,
+  squared,
+  sumOf,
+  type Moments,
+  type Ranges,
+} from "../../stages/pooled.ts";
 import { groupStream } from "../../stages/secrets.ts";
 import { refuse } from "../../wire/problems.ts";
 import type { DcParams } from "./params.ts";
@@ -18,16 +26,16 @@ const LEAST_ANCHORS = 500;
 const UNIFORM_SPREAD = 12 ** -0.5;
 
 export function drawAnchors(context: PartyContext, params: DcParams): Matrix {
-  const pooled = context.recall<Moments>(POOLED);
   const rows = countAnchors(context.agreement, params);
   const width = context.member(context.slot).n_columns;
   const stream = groupStream(context, "column", "anchors");
+  if (params.anchors === "uniform") {
+    const { minimum, maximum } = context.recall<Ranges>(POOLED_RANGES);
+    const span = maximum.map((high, f) => high - minimum[f]!);
+    return placed(matrixOf(stream.uniform(rows * width), width), span, minimum);
+  }
+  const pooled = context.recall<Moments>(POOLED);
   switch (params.anchors) {
-    case "uniform": {
-      const { minimum, maximum } = pooled;
-      const span = maximum.map((high, f) => high - minimum[f]!);
-      return placed(matrixOf(stream.uniform(rows * width), width), span, minimum);
-    }
     case "rotated": {
       const drawn = matrixOf(stream.uniform(rows * width), width);
       const standard = drawn.sub(0.5).div(UNIFORM_SPREAD);

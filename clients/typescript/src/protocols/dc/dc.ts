@@ -37,7 +37,7 @@ export function dc(terms: Terms): Protocol {
       return [
         SECRETS,
         alignmentStage(alignment, agreement, slot),
-        ...poolingStages(agreement, slot, pooledBy(params)),
+        ...poolingStages(pooledBy(params)),
         uploadStage(params),
       ];
     },

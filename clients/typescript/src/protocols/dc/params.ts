@@ -2,7 +2,8 @@
 
 import type { Agreement } from "../../roster/roster.ts";
 import { audiences, paramsOf, type Terms } from "../../roster/terms.ts";
-import { sumOf, type Pooled } from "../../stages/pooled.ts";
+import { sumOf } from "../../stages/pooled.ts";
+import type { Pooled } from "../../stages/pooling.ts";
 import { refuse } from "../../wire/problems.ts";
 import { checkParams } from "../params.ts";
 

@@ -12,8 +12,7 @@ import type { Stage } from "../../session/contract.ts";
 import { inRuns } from "../../session/runs.ts";
 import type { Protocol } from "../../session/engine.ts";
 import { alignmentStage } from "../../stages/alignment.ts";
-import type { Pooled } from "../../stages/pooled.ts";
-import { poolingStages } from "../../stages/pooling.ts";
+import { poolingStages, type Pooled } from "../../stages/pooling.ts";
 import { SECRETS } from "../../stages/secrets.ts";
 import { columnUpdatesStage } from "./columns/party.ts";
 import { columnStartStage } from "./columns/start.ts";
@@ -34,7 +33,7 @@ export function llf(terms: Terms): Protocol {
     stages: (agreement, slot) => [
       SECRETS,
       alignmentStage(alignment, agreement, slot),
-      ...poolingStages(agreement, slot, pooledBy(given)),
+      ...poolingStages(pooledBy(given)),
       ...inRuns(settle(given, agreement).map((run) => runStages(run, agreement))),
     ],
   };
