@@ -1,4 +1,4 @@
-"""Stage: establish secrets that all parties, row groups or column groups share.
+"""Stage: establish secrets that row groups or column groups share.
 
 The leader of each group draws 32 bytes and seals them in envelopes to the other
 members. The secrets are independent: a member of one group learns nothing about the
@@ -36,7 +36,7 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.terms.terms import Layout, Slot
 
 NAME = "secrets"
-Scope = Literal["all", "row", "column"]
+Scope = Literal["row", "column"]
 
 
 class ShareSecrets(Record):
@@ -62,14 +62,6 @@ class GroupSecret(Record):
     secret: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
-class AllSecret(Record):
-    """Memory: the secret that all parties share (hex)."""
-
-    kind = "all-secret"
-
-    secret: str
-
-
 class RowSecret(Record):
     """Memory: the secret of the party's row group (hex)."""
 
@@ -86,8 +78,7 @@ class ColumnSecret(Record):
     secret: str
 
 
-_KINDS: Mapping[Scope, type[AllSecret | RowSecret | ColumnSecret]] = {
-    "all": AllSecret,
+_KINDS: Mapping[Scope, type[RowSecret | ColumnSecret]] = {
     "row": RowSecret,
     "column": ColumnSecret,
 }
@@ -95,8 +86,6 @@ _KINDS: Mapping[Scope, type[AllSecret | RowSecret | ColumnSecret]] = {
 
 def group_of(layout: Layout, slot: Slot, scope: Scope) -> tuple[str, ...]:
     """Return the slots that share a secret with this slot; the first one leads."""
-    if scope == "all":
-        return layout.names
     if scope == "row":
         return layout.row_group(slot.row)
     return layout.column_group(slot.column)

@@ -102,7 +102,7 @@ export interface SecretsSecretsShared {
 
 export interface SecretsGroupSecret {
   readonly kind: "group-secret";
-  readonly scope: "all" | "row" | "column";
+  readonly scope: "row" | "column";
   readonly secret: string;
 }
 
@@ -684,7 +684,7 @@ export const SECRETS_GROUP_SECRET_ENVELOPE: MessageSpec = {
     title: "GroupSecret",
     type: "object",
     properties: {
-      scope: { enum: ["all", "row", "column"], title: "Scope", type: "string" },
+      scope: { enum: ["row", "column"], title: "Scope", type: "string" },
       secret: { pattern: "^[0-9a-f]{64}$", title: "Secret", type: "string" },
     },
     required: ["scope", "secret"],

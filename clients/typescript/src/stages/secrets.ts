@@ -33,7 +33,7 @@ const keeper: Role = {
   receive(context, envelopes) {
     const secrets = envelopes.map(({ peer, content }) => {
       const { scope, secret } = content as SecretsGroupSecret;
-      if (scope === "all" || context.group(scope)[0] !== peer) {
+      if (context.group(scope)[0] !== peer) {
         return refuse(
           "envelope-refused",
           "A secret came from a slot that leads no group.",
