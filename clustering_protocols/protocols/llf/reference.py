@@ -27,7 +27,7 @@ from clustering_protocols.shared_stages.alignment.params import BY_MATCH_KEYS, A
 from clustering_protocols.shared_stages.scaling import build_scaler
 from clustering_protocols.shared_stages.secrets import RowSecret, key_for
 from clustering_protocols.shared_stages.starts import clusters
-from clustering_protocols.shared_stages.starts.messages import StartCentroids
+from clustering_protocols.shared_stages.starts.messages import LaneStarts
 from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Constraints, Field, Schema, numeric_schema
 from clustering_protocols.terms.sections import Evaluation, Release
@@ -69,12 +69,12 @@ def run_pooled(params: Llf, X: FloatArray, trace: _Trace | None) -> PooledRun:
         V = kmeans_plusplus(Z, params.n_clusters, random_state=seed)[0]
         return _run_updates(params, Z, V, None)
     Z = _scale_features(params, X, trace.session)
-    return _run_updates(params, Z, _session_centroids(trace, StartCentroids), trace)
+    return _run_updates(params, Z, _session_centroids(trace, LaneStarts)[0], trace)
 
 
 def _session_centroids(
     trace: _Trace,
-    kind: type[StartCentroids | messages.Centroids | messages.OwnCentroids],
+    kind: type[LaneStarts | messages.Centroids | messages.OwnCentroids],
 ) -> FloatArray:
     blocks = []
     for group in trace.session.layout.column_groups:
@@ -82,7 +82,7 @@ def _session_centroids(
         if block is None:
             raise ValueError(f"the trace holds no {kind.kind!r}")
         blocks.append(block.centroids)
-    return np.hstack(blocks)
+    return np.concatenate(blocks, axis=-1)
 
 
 def _splits_rows(trace: _Trace | None) -> bool:

@@ -51,11 +51,7 @@ from clustering_protocols.shared_stages.masked_sums import CheckedSum, check_mem
 from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, scaler_of
 from clustering_protocols.shared_stages.secrets import group_mac
 from clustering_protocols.shared_stages.starts import FROM_PARTIES
-from clustering_protocols.shared_stages.starts.messages import (
-    LaneStarts,
-    ProposedByAll,
-    StartCentroids,
-)
+from clustering_protocols.shared_stages.starts.messages import LaneStarts, ProposedByAll
 from clustering_protocols.shared_stages.starts.roles import (
     ask_about_given_start,
     compute_start_alone,
@@ -477,7 +473,7 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
         for lane in zip(lanes, updates, before, strict=True)
     ]
     best = int(np.argmin(after))  # the first if several are equal
-    start = StartCentroids(centroids=lanes[best])
+    start = LaneStarts(centroids=lanes[best : best + 1])
     first = _lane_state(view, lanes[best], updates[best])
     return Findings([start, first, *_empty_starts(context)])
 
@@ -525,11 +521,9 @@ def _objective_after(
 
 
 def _empty_starts(context: LlfContext) -> list[Record]:
-    """Return empty records that replace the remembered initial centroids."""
+    """Return empty records that replace the lanes' and the parties' own centroids."""
     none = context.recall(messages.RacingStarts).centroids[:0]
     records: list[Record] = [messages.RacingStarts(centroids=none)]
-    if context.memory.get(LaneStarts) is not None:
-        records.append(LaneStarts(centroids=none))
     if (proposals := context.memory.get(ProposedByAll)) is not None:
         sizes = proposals.sizes[:0]
         records.append(ProposedByAll(centroids=proposals.centroids[:0], sizes=sizes))

@@ -47,7 +47,7 @@ from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
 from clustering_protocols.shared_stages.scaling import Scaler, scaler_of
 from clustering_protocols.shared_stages.starts import FROM_PARTIES
-from clustering_protocols.shared_stages.starts.messages import StartCentroids
+from clustering_protocols.shared_stages.starts.messages import LaneStarts
 from clustering_protocols.shared_stages.starts.roles import compute_start_alone
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 
@@ -149,7 +149,7 @@ class RowsRound:
         totals.require({"slots": n_slots, "w": n_words})
         state = self.context.memory.get(messages.Centroids)
         if state is None:
-            V = self.initial_centroids().centroids
+            V = self.initial_centroids().centroids[0]
             state = messages.Centroids(number=0, centroids=V, moved=None, sums=V[:0])
         for update, cohort, words in zip(
             totals.updates, totals.cohorts, totals.totals, strict=True
@@ -308,15 +308,16 @@ class RowsRound:
         ]
         return [state for state in states if state is not None]
 
-    def initial_centroids(self) -> StartCentroids:
+    def initial_centroids(self) -> LaneStarts:
         """Return the initial centroids, received from a party or computed by all."""
         if self.params.start in FROM_PARTIES:
-            V = self.context.recall(StartCentroids).centroids
-        elif start := self.context.memory.get(StartCentroids):
-            V = start.centroids
+            V = self.context.recall(LaneStarts).centroids[0]
+        elif start := self.context.memory.get(LaneStarts):
+            V = start.centroids[0]
         else:
             V = compute_start_alone(self.context, self.scale)
-        return StartCentroids(centroids=equalise_coordinates(V, self.scale.step))
+        V = equalise_coordinates(V, self.scale.step)
+        return LaneStarts(centroids=V[None])
 
 
 def label_rows(view: RowsRound, data: DataSource, V: FloatArray) -> messages.FinalRows:

@@ -5,10 +5,10 @@ Centroids are in scaled units, and none of them is a single row.
 | round | task → contribution | envelopes |
 |---|---|---|
 | 1, `careful` | `propose` → `proposed` | `candidates` to the leader |
-| 2 | `settle` → `settled` | from the leader: `start-centroids`, or `lane-starts` |
+| 2 | `settle` → `settled` | `lane-starts` from the leader |
 | 3 | `confirm` → `confirmed` | |
 
-If several starts compete, each is a *lane*, and all are sent together as `lane-starts`.
+If several starts compete, each is a *lane*, and all are sent together.
 The third round makes sure that every party has the start, even if it is not asked for
 the first update.
 
@@ -74,7 +74,6 @@ def describe_few_rows(params: Any, layout: Layout, sizes: Sequence[int]) -> str:
 
 def build_stage(params: Any) -> Stage:
     """Return the stage in which parties derive a start from their own rows."""
-    settled = messages.LaneStarts if params.n_init > 1 else messages.StartCentroids
     propose = Exchange(messages.Propose, messages.StartProposal)
     stage = Stage.relaying(
         *([propose] if params.start == "careful" else []),
@@ -82,6 +81,6 @@ def build_stage(params: Any) -> Stage:
         Exchange(messages.KeepStart, messages.StartKept),
         name="start",
         party=_role("roles:StartParty"),
-        envelopes=(messages.Candidates, settled),
+        envelopes=(messages.Candidates, messages.LaneStarts),
     )
     return replace(stage, each_run=True)

@@ -68,18 +68,9 @@ class StartKept(Record):
 
 
 class LaneStarts(Record):
-    """Envelope and, until a lane is chosen, memory: V(0) of each lane, in scaled units."""
+    """Envelope and memory: the initial centroids V(0) of each lane, in scaled units."""
 
     kind = "lane-starts"
     meaning = "The centroids from which all parties start, for the parties."
 
     centroids: Annotated[FloatArray, Spec("lanes", "k", "m")]
-
-
-class StartCentroids(Record):
-    """Envelope and memory: the initial centroids V(0), in scaled units."""
-
-    kind = "start-centroids"
-    meaning = "The centroids from which all parties start, for the parties."
-
-    centroids: Annotated[FloatArray, Spec("k", "m")]

@@ -86,8 +86,7 @@ def ask_about_given_start(
 
 
 _Task = messages.Propose | messages.Settle | messages.KeepStart
-_Settled = messages.StartCentroids | messages.LaneStarts
-_Content = messages.Candidates | _Settled
+_Content = messages.Candidates | messages.LaneStarts
 
 
 class StartParty(PartyRole[Params, _Task, _Content]):
@@ -117,9 +116,7 @@ class StartParty(PartyRole[Params, _Task, _Content]):
         leader, *members = context.session.slots
         if context.slot.name != leader:
             start = leader_content(leader, envelopes, "A start")
-            several = context.session.params.n_init > 1
-            kind = messages.LaneStarts if several else messages.StartCentroids
-            if not isinstance(start, kind):
+            if not isinstance(start, messages.LaneStarts):
                 raise EnvelopeRefused("The leader may send only the start.")
             return [_check_content(context, start)]
         contents = {envelope.peer: envelope.content for envelope in envelopes}
@@ -143,7 +140,7 @@ def _stack_candidates(parts: Sequence[messages.Candidates]) -> dict[str, Any]:
     }
 
 
-def _draw_starts(context: PartyContext[Any], data: DataSource) -> _Settled:
+def _draw_starts(context: PartyContext[Any], data: DataSource) -> messages.LaneStarts:
     params = context.session.params
     if params.start == "careful":
         lanes = _merge_candidates(context)
@@ -154,9 +151,7 @@ def _draw_starts(context: PartyContext[Any], data: DataSource) -> _Settled:
         lanes = [
             clusters.draw_random_centroids(rows, params.n_clusters, s) for s in streams
         ]
-    if params.n_init > 1:
-        return messages.LaneStarts(centroids=np.array(lanes))
-    return messages.StartCentroids(centroids=lanes[0])
+    return messages.LaneStarts(centroids=np.array(lanes))
 
 
 def _merge_candidates(context: PartyContext[Any]) -> list[FloatArray]:

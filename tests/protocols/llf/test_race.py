@@ -15,11 +15,7 @@ from clustering_protocols.protocols.llf import (
     rows_round,
 )
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.shared_stages.starts.messages import (
-    LaneStarts,
-    ProposedByAll,
-    StartCentroids,
-)
+from clustering_protocols.shared_stages.starts.messages import LaneStarts, ProposedByAll
 from clustering_protocols.shared_stages.sums import AddUp, SumTotals
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.sections import Evaluation
@@ -82,7 +78,7 @@ def test_the_start_of_least_value_after_one_update_goes_on(
     best = lanes[int(np.argmin(values))]
     s.play_until(messages.Update, 2)
     for slot in LAYOUT.names:
-        kept = s.recall(slot, StartCentroids).centroids
+        kept = s.recall(slot, LaneStarts).centroids[0]
         assert np.array_equal(kept, best)
     assert len(set(np.round(values, 6))) > 1
 
@@ -93,7 +89,7 @@ def test_the_start_of_least_value_after_one_update_goes_on(
 def test_it_goes_on_as_if_it_had_been_given(init: Any, more: dict[str, Any]) -> None:
     s = racing(init=init, **more)
     s.run_to_end()
-    V = s.recall("r1c1", StartCentroids).centroids
+    V = s.recall("r1c1", LaneStarts).centroids[0]
     start = tuple(tuple(map(float, row)) for row in V)
     alone = racing(init="given", initial_centroids=start, n_init=1, **more)
     alone.run_to_end()
@@ -117,14 +113,13 @@ def test_nothing_is_kept_of_a_start_that_was_dropped(init: Any) -> None:
     lanes = lanes_of(s)
     s.play_until(messages.Update)
     for slot in LAYOUT.names:
-        kept = s.recall(slot, StartCentroids).centroids
+        kept = s.recall(slot, LaneStarts).centroids[0]
         stored = b"".join(s.memories[slot].entries.values())
         for V in lanes:
             there = V[0].tobytes() in stored
             assert there == np.array_equal(V, kept)
-        for kind in (LaneStarts, messages.RacingStarts):
-            starts = s.memories[slot].get(kind)
-            assert starts is None or starts.centroids.shape == (0, 4, 2)
+        assert s.recall(slot, messages.RacingStarts).centroids.shape == (0, 4, 2)
+        assert s.recall(slot, LaneStarts).centroids.shape == (1, 4, 2)
         assert not s.recall(slot, SumTotals).totals.size
         proposed = s.memories[slot].get(ProposedByAll)
         assert proposed is None or not proposed.centroids.size

@@ -17,7 +17,7 @@ from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.llf import LosslessFederated as Llf
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.shared_stages.starts.messages import StartCentroids
+from clustering_protocols.shared_stages.starts.messages import LaneStarts
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
@@ -43,9 +43,9 @@ def test_a_run_is_the_session_with_its_start_given_bit_for_bit(
     whole = several(n_init=n_init)
     found = whole.run_to_end()
     memory = whole.memories["r1c1"].scope_to_run(run)
-    start = memory.get(StartCentroids)
+    start = memory.get(LaneStarts)
     assert start is not None
-    V = tuple(tuple(map(float, row)) for row in start.centroids)
+    V = tuple(tuple(map(float, row)) for row in start.centroids[0])
     given = {"n_clusters": KS[run], "init": "given", "initial_centroids": V}
     alone = three_parties(**given).run_to_end()
     labels, expected = (
@@ -180,9 +180,9 @@ def shares_read_off(X: FloatArray, seed: int) -> tuple[int, int]:
     Z = (pooled - pooled.mean(axis=0)) / pooled.std(axis=0)
     cells = []
     for run in range(len(NINE)):
-        start = s.memories["r1c1"].scope_to_run(run).get(StartCentroids)
+        start = s.memories["r1c1"].scope_to_run(run).get(LaneStarts)
         assert start is not None
-        cells.append([labels[len(own) :] for labels in run_of(Z, start.centroids)])
+        cells.append([labels[len(own) :] for labels in run_of(Z, start.centroids[0])])
     ones = [read_off(k, run) for k, run in zip(NINE, cells, strict=True)]
     together = read_off(10, [labels for run in cells for labels in run])
     others = len(pooled) - len(own)

@@ -83,8 +83,8 @@ export interface StartCandidates {
   readonly sizes: Ints;
 }
 
-export interface StartStartCentroids {
-  readonly kind: "start-centroids";
+export interface StartLaneStarts {
+  readonly kind: "lane-starts";
   readonly centroids: Floats;
 }
 
@@ -285,11 +285,6 @@ export interface ClosingColumnsSummary {
   readonly tolerances: Floats;
 }
 
-export interface StartLaneStarts {
-  readonly kind: "lane-starts";
-  readonly centroids: Floats;
-}
-
 export interface RaceAddUp {
   readonly kind: "add-up";
   readonly phase: number;
@@ -430,16 +425,22 @@ export const MESSAGES: readonly MessageSpec[] = [
   },
   {
     stage: "start",
-    kind: "start-centroids",
+    kind: "lane-starts",
     version: 1,
     role: "envelope",
     arrays: [
-      { name: "centroids", dtype: "float64", shape: ["k", "m"], bounds: [null, null] },
+      {
+        name: "centroids",
+        dtype: "float64",
+        shape: ["lanes", "k", "m"],
+        bounds: [null, null],
+      },
     ],
     values: {
       additionalProperties: false,
-      description: "Envelope and memory: the initial centroids V(0), in scaled units.",
-      title: "StartCentroids",
+      description:
+        "Envelope and memory: the initial centroids V(0) of each lane, in scaled units.",
+      title: "LaneStarts",
       type: "object",
       properties: {},
       required: [],
@@ -1004,29 +1005,6 @@ export const MESSAGES: readonly MessageSpec[] = [
         },
       },
       required: ["n_updates"],
-    },
-  },
-  {
-    stage: "start",
-    kind: "lane-starts",
-    version: 1,
-    role: "envelope",
-    arrays: [
-      {
-        name: "centroids",
-        dtype: "float64",
-        shape: ["lanes", "k", "m"],
-        bounds: [null, null],
-      },
-    ],
-    values: {
-      additionalProperties: false,
-      description:
-        "Envelope and, until a lane is chosen, memory: V(0) of each lane, in scaled units.",
-      title: "LaneStarts",
-      type: "object",
-      properties: {},
-      required: [],
     },
   },
   {

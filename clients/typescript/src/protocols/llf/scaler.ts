@@ -8,7 +8,7 @@ import { groupStream } from "../../stages/secrets.ts";
 import { rangesOf, type Range } from "../../table/dictionary.ts";
 import { isFromParties, type LlfParams } from "./params.ts";
 
-export const START = "start-centroids";
+export const START = "lane-starts";
 const ROUNDING = 1.001;
 
 /** The bounds and the small step that follow from a column's units. */
@@ -114,7 +114,7 @@ function widthOf([low, high]: Range): number {
 
 /** This party's coordinates of the start, given by the terms or found in a stage. */
 export function startOf(context: PartyContext, params: LlfParams): Points {
-  if (isFromParties(params)) return context.recall<Points>(START);
+  if (isFromParties(params)) return context.recall<readonly Points[]>(START)[0]!;
   if (params.init === "bounds") return drawWithin(context, params, 0);
   const { terms, roster } = context.agreement;
   const widths = audiences(terms, "column").map(

@@ -23,7 +23,6 @@ import { drawWithin, START } from "../scaler.ts";
 import { auditSums } from "./audit.ts";
 import { KNOWN, RowsRound, type Known } from "./following.ts";
 import { sumRows } from "./passes.ts";
-import { LANES } from "./start.ts";
 import { checkOwn, checkSameRows } from "./steadiness.ts";
 
 const PROGRESS = "race-progress";
@@ -124,9 +123,8 @@ class Race {
       total: { ...found, members },
     };
     const remember = {
-      [START]: centroids,
+      [START]: [centroids],
       [KNOWN]: first,
-      [LANES]: [],
       [PROGRESS]: null,
     };
     return { contribution: shared(new BigUint64Array()), remember };
@@ -188,7 +186,7 @@ function valueOf(
 /** V(0) of each start: sent by a party, or drawn by all from the same stream. */
 function lanesOf({ context, params }: RowsRound): readonly Points[] {
   return isFromParties(params)
-    ? context.recall<readonly Points[]>(LANES)
+    ? context.recall<readonly Points[]>(START)
     : Array.from({ length: params.starts }, (_, lane) =>
         drawWithin(context, params, lane),
       );

@@ -11,7 +11,6 @@ import type {
   StartLaneStarts,
   StartProposed,
   StartSettled,
-  StartStartCentroids,
 } from "../../../generated/llf.ts";
 import { pointsArray, pointsOf, type Points } from "../../../numerics/points.ts";
 import type {
@@ -35,8 +34,6 @@ import {
 } from "./start-clusters.ts";
 
 const PROPOSED_BY_ALL = "proposed-by-all";
-/** Where starts that race are remembered. */
-export const LANES = "lane-starts";
 const LARGEST = 1e100;
 const PROPOSED: StartProposed = { kind: "proposed" };
 const SETTLED: StartSettled = { kind: "settled" };
@@ -50,7 +47,7 @@ export function startStage(params: LlfParams): Stage {
       { task: "settle", answer: "settled" },
       { task: "confirm", answer: "confirmed" },
     ],
-    envelopes: ["candidates", settledKind(params)],
+    envelopes: ["candidates", "lane-starts"],
     role: startRole(params),
   };
 }
@@ -100,11 +97,18 @@ function settle(context: PartyContext, params: LlfParams, table: Table): Reply {
     params.init === "careful"
       ? mergedLanes(context, params)
       : drawnLanes(context, params, table);
-  const content = settledBy(params, lanes, widthOf(context));
+  const width = widthOf(context);
+  const content: StartLaneStarts = {
+    kind: "lane-starts",
+    centroids: {
+      ...pointsArray(lanes.flat(), width),
+      shape: [params.starts, params.clusters, width],
+    },
+  };
   return {
     contribution: SETTLED,
     envelopes: others.map((peer) => ({ peer, content })),
-    remember: rememberedOf(lanes),
+    remember: { [START]: lanes },
   };
 }
 
@@ -143,21 +147,6 @@ function streamsOf(context: PartyContext, { starts }: LlfParams, purpose: string
   );
 }
 
-function settledBy(
-  { starts, clusters }: LlfParams,
-  lanes: readonly Points[],
-  width: number,
-): StartStartCentroids | StartLaneStarts {
-  const all = pointsArray(lanes.flat(), width);
-  return starts > 1
-    ? { kind: "lane-starts", centroids: { ...all, shape: [starts, clusters, width] } }
-    : { kind: "start-centroids", centroids: all };
-}
-
-function rememberedOf(lanes: readonly Points[]): Readonly<Record<string, unknown>> {
-  return lanes.length > 1 ? { [LANES]: lanes } : { [START]: lanes[0] };
-}
-
 function collect(
   context: PartyContext,
   params: LlfParams,
@@ -186,11 +175,11 @@ function keep(
 ): Readonly<Record<string, unknown>> {
   const { starts, clusters } = params;
   const content = envelopes.find(({ peer }) => peer === leader)?.content;
-  if (content?.kind !== settledKind(params)) {
+  if (content?.kind !== "lane-starts") {
     return refuse("envelope-refused", "The leader may send only the start.");
   }
-  const { data, shape } = (content as StartStartCentroids | StartLaneStarts).centroids;
-  if (shape.length > 2 && (shape[0] !== starts || shape[1] !== clusters)) {
+  const { data, shape } = (content as StartLaneStarts).centroids;
+  if (shape[0] !== starts || shape[1] !== clusters) {
     refuse(
       "invalid-array",
       "The number of starts or of clusters differs from the terms.",
@@ -201,11 +190,7 @@ function keep(
   const lanes = Array.from({ length: starts }, (_, lane) =>
     points.slice(lane * clusters, (lane + 1) * clusters),
   );
-  return rememberedOf(lanes);
-}
-
-function settledKind({ starts }: LlfParams): string {
-  return starts > 1 ? "lane-starts" : "start-centroids";
+  return { [START]: lanes };
 }
 
 function checked(context: PartyContext, points: Points, expected: number): Points {
