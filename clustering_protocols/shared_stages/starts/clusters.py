@@ -25,7 +25,6 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from .messages import Candidates
 
-N_NEIGHBOURS: Final = 5
 SAMPLE_ROWS: Final = 20_000
 """The most rows of a party from which a start is computed."""
 DESCRIBED: Final = 2
@@ -164,8 +163,16 @@ def round_mean(members: FloatArray) -> FloatArray:
 
 
 def draw_random_centroids(X: FloatArray, k: int, stream: KeyedStream) -> FloatArray:
-    """Return k centroids (k, m): means of a random row and its four nearest neighbours."""
-    means, size = np.empty((k, X.shape[1])), min(N_NEIGHBOURS, len(X))
+    """Return k centroids (k, m): means of a random row and its four nearest neighbours.
+
+    Raises InvalidData if X (n, m) has fewer than five rows.
+    """
+    size = LEAST_OWN_ROWS
+    if len(X) < size:
+        raise InvalidData(
+            f"{len(X)} rows cannot start clusters, because each start is a mean of {size}."
+        )
+    means = np.empty((k, X.shape[1]))
     for c, row in enumerate(stream.permutation(len(X))[:k]):
         distances = np.square(X - X[row]).sum(axis=1)
         near = np.argpartition(distances, size - 1)[:size]

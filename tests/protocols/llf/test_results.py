@@ -501,6 +501,12 @@ def test_a_start_that_the_rows_do_not_allow_is_refused(
         start_session(blobs(60, 3), columns=columns, **given).run_to_end()
 
 
+def test_a_leader_of_four_rows_draws_no_start_from_them() -> None:
+    given = {"n_clusters": 2, "init": "random_party", "sizes": [4, 40, 40]}
+    with pytest.raises(InvalidData, match="4 rows cannot start"):
+        start_session(blobs(84, 3), **given).run_to_end()
+
+
 def test_a_range_of_zero_alone_is_a_constant_column() -> None:
     X = blobs(90, 3).clip(-9, 9)
     X[:, 1] = 0.0

@@ -21,7 +21,7 @@ export interface Clusters {
 }
 
 /** A party describes no cluster with fewer rows, and rounds sizes to fives. */
-const LEAST_ROWS = 5;
+export const LEAST_ROWS = 5;
 const COARSEST_STEP = 1 / 20;
 /** Clusters that a party describes for each that is asked for. */
 export const DESCRIBED = 2;

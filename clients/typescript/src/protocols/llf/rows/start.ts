@@ -27,6 +27,7 @@ import { checkRows, type LlfParams } from "../params.ts";
 import { Scaler, START } from "../scaler.ts";
 import {
   DESCRIBED,
+  LEAST_ROWS,
   describeRows,
   drawMeans,
   mergeClusters,
@@ -120,6 +121,9 @@ function drawnLanes(
 ): readonly Points[] {
   const scaler = Scaler.of(context, params);
   checkRows(params, table);
+  if (table.rows.length < LEAST_ROWS) {
+    refuse("invalid-data", `A start from own rows needs ${LEAST_ROWS} of them.`);
+  }
   const rows = table.rows.map((row) => scaler.scaled(row));
   return streamsOf(context, params, "start").map((stream) =>
     drawMeans(rows, params.clusters, stream),
