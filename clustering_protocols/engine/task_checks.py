@@ -68,7 +68,11 @@ class Admission:
             raise TaskRefused(f"A round has at most {MAX_ATTEMPTS} attempts.")
         if packet.address.round == journal.round:
             members, digest = _task_members(task), _digest_repeated_content(packet)
-            if digest != journal.asked or not set(members) <= set(journal.members):
+            if (
+                packet.address.stage != self.stages[journal.stage].name
+                or digest != journal.asked
+                or not set(members) <= set(journal.members)
+            ):
                 raise TaskRefused(
                     "The task differs from the earlier attempt of its round."
                 )

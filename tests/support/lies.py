@@ -74,12 +74,15 @@ def _readdressed(packet: Packet, **changes: Any) -> Packet:
     return replace(packet, header=header)
 
 
-def again(agreement: bytes, task: bytes, attempt: int) -> bytes:
-    """Return a task as a later attempt of its round; all attempts between are void."""
+def again(agreement: bytes, task: bytes, attempt: int, **address: Any) -> bytes:
+    """Return a task as a later attempt of its round; all attempts between are void.
+
+    address: further parts of the address that differ, such as the stage.
+    """
     packet = packets.parse(task)
     lines = list(packet.history)
     for number in range(packet.address.attempt + 1, attempt + 1):
-        packet = _readdressed(packet, attempt=number)
+        packet = _readdressed(packet, attempt=number, **address)
         lines.append(_line(agreement, packet, lines[-1]))
     return packets.encode_packet(replace(packet, history=lines))
 

@@ -89,6 +89,27 @@ def test_an_attempt_repeats_its_round_and_there_are_few(name: str) -> None:
                     party.reply(after, at.memory, other, data)
 
 
+@pytest.mark.threat(81)
+@pytest.mark.parametrize(
+    ("name", "stage", "other"),
+    [("dummy", "opening", "closing"), ("llf", "start-1", "start-2")],
+)
+def test_an_attempt_stays_in_the_stage_of_its_round(
+    name: str, stage: str, other: str
+) -> None:
+    examples = catalogue.protocol(name).reference().examples()
+    runs = (n for n, one in enumerate(examples) if "evaluation" in one.sections)
+    session = honest(name, next(runs, 0))
+    slot = last_slot(session)
+    for at, following in pairwise(session.standings[slot]):
+        if packets.parse(at.task).address.stage == stage:
+            moved = again(session.agreement, at.task, 2, stage=other)
+            with pytest.raises(TaskRefused, match="differs from the earlier attempt"):
+                session.party(slot).reply(
+                    following.journal, at.memory, moved, session.data[slot]
+                )
+
+
 def test_a_party_that_refused_once_stays_stopped() -> None:
     session = Recorded(catalogue.protocol("llf").reference().examples()[0])
     session.play_round()

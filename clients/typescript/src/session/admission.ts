@@ -57,7 +57,7 @@ export class Admission {
     if (attempt > MAX_ATTEMPTS) {
       refuse("task-refused", `A round has at most ${MAX_ATTEMPTS} attempts.`);
     }
-    if (round === journal.round) return nextAttempt(journal, asked);
+    if (round === journal.round) return this.nextAttempt(journal, asked);
     if (journal.stage === 0) {
       const opened = transcriptAt(journal.told, journal.round, journal.attempt);
       this.checkSigned(OPENING, opened, asked, this.agreement.roster.length);
@@ -122,6 +122,16 @@ export class Admission {
       refuse("task-refused", "Others received a different task.");
   }
 
+  private nextAttempt(journal: Journal, asked: Packet): Journal {
+    const members = membersOf(asked);
+    const known = members.every((member) => journal.members.includes(member));
+    const isSameStage = this.stages[journal.stage]?.name === asked.address.stage;
+    if (!isSameStage || digestOf(asked) !== journal.asked || !known) {
+      refuse("task-refused", "The task differs from the earlier attempt of its round.");
+    }
+    return { ...journal, attempt: asked.address.attempt, members };
+  }
+
   private nextRound(journal: Journal, asked: Packet): Journal {
     const kind = kindOf(asked);
     const [stage, exchange] = this.placeOf(asked);
@@ -178,15 +188,6 @@ function leastOf(exchange: Exchange): number {
 
 function isBefore(a: readonly [number, number], b: readonly [number, number]): boolean {
   return a[0] < b[0] || (a[0] === b[0] && a[1] < b[1]);
-}
-
-function nextAttempt(journal: Journal, asked: Packet): Journal {
-  const members = membersOf(asked);
-  const known = members.every((member) => journal.members.includes(member));
-  if (digestOf(asked) !== journal.asked || !known) {
-    refuse("task-refused", "The task differs from the earlier attempt of its round.");
-  }
-  return { ...journal, attempt: asked.address.attempt, members };
 }
 
 export function kindOf(packet: Packet): string {
