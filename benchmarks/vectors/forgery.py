@@ -158,6 +158,16 @@ def set_line(packet: Packet, **changes: Any) -> Packet:
     return replace(packet, history=[*packet.history[:-1], line])
 
 
+def repeat(packet: Packet, stage: str) -> Packet:
+    """Return a packet as the next attempt of its round, in a stage; all were told."""
+    changes = {"stage": stage, "attempt": packet.address.attempt + 1}
+    last = packet.history[-1]
+    said = {**json.loads(last), **changes}
+    del said["previous"]
+    line = hash_chain.write(last, said.pop("number") + 1, said)
+    return set_address(replace(packet, history=[*packet.history, line]), **changes)
+
+
 def announce(packet: Packet) -> Packet:
     """Return a packet whose last line tells all groups of its content."""
     told = json.loads(packet.history[-1])["told"]

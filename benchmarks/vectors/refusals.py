@@ -23,6 +23,7 @@ from benchmarks.vectors.forgery import (
     raise_item,
     relabel,
     rename_record,
+    repeat,
     set_address,
     set_arrays,
     set_kind,
@@ -193,7 +194,12 @@ def of_dummy(forger: Forger) -> list[Refusal]:
 
 def of_second_attempt(forger: Forger) -> list[Refusal]:
     """Return the refusals in the second attempt of a round."""
+    opening = forger.task("sign", 0)
     return forger.refuse(
+        (
+            *("greet", 0, "task-refused"),
+            {"the opening again, as the closing": lambda _: repeat(opening, "closing")},
+        ),
         (
             *("count", 1, "task-refused"),
             {
@@ -202,7 +208,7 @@ def of_second_attempt(forger: Forger) -> list[Refusal]:
                 ),
                 "an attempt without what came in the one before": drop_envelopes,
             },
-        )
+        ),
     )
 
 
@@ -432,7 +438,12 @@ def of_racing_starts(forger: Forger) -> list[Refusal]:
     one = LaneStarts(centroids=starts.centroids[:1])
     far = LaneStarts(centroids=starts.centroids + 1e101)
     nothing = np.zeros(1, np.uint64)
+    proposal = forger.task("propose", 0)
     return forger.refuse(
+        (
+            *("settle", 0, "task-refused"),
+            {"an attempt in the other run": lambda _: repeat(proposal, "start-2")},
+        ),
         (
             *("confirm", 0, "invalid-array"),
             {
