@@ -155,8 +155,7 @@ def _select_run(ongoing: OngoingSession, run: int) -> Opened:
 
 
 def _open_labels(ongoing: OngoingSession) -> Opened:
-    results, several = ongoing.results.results_by_slot, len(ongoing.session.runs) > 1
-    figures = ongoing.results.figures if several else []
+    results, figures = ongoing.results.results_by_slot, ongoing.results.compared_figures
     chosen = ongoing.results.chosen_run or 0
     tasks = packets.map_distinct(
         lambda result: TakeLabels(figures=figures, chosen=chosen, result=result),
@@ -172,10 +171,9 @@ def _open_closing(ongoing: OngoingSession) -> Opened:
     session, results = ongoing.session, ongoing.results
     minimum = session_quorum(session)
     slots = session.slots if minimum == len(session.slots) else ongoing.present_slots
-    task: Record = signatures.Sign()
-    if signatures.names_chosen_run(ongoing.stage):
-        chosen = results.chosen_run or 0
-        task = signatures.Conclude(figures=results.figures, chosen=chosen)
+    task = signatures.Conclude(
+        figures=results.compared_figures, chosen=results.chosen_run or 0
+    )
     opened = _open_round(ongoing, Ask(tasks=dict.fromkeys(slots, task), quorum=minimum))
     return replace(opened, conclusion=results.conclusion)
 
@@ -203,15 +201,11 @@ def _reopen_round(
 def _open_attempt(ongoing: OngoingSession, ask: Ask) -> Opened:
     stage, layout = ongoing.stage, ongoing.session.layout
     exchange = stage.exchange_of(next(iter(ask.tasks.values())).kind)
-    digests: list[str] = []
-    if not ongoing.is_last_stage or signatures.names_chosen_run(stage):
-        task_digests = packets.map_distinct(
-            lambda task: packets.digest_content(
-                task.header(), task.arrays, exchange.own
-            ),
-            ask.tasks,
-        )
-        digests += transcript.group_digests(layout, exchange.audience, task_digests)
+    task_digests = packets.map_distinct(
+        lambda task: packets.digest_content(task.header(), task.arrays, exchange.own),
+        ask.tasks,
+    )
+    digests = transcript.group_digests(layout, exchange.audience, task_digests)
     if ongoing.is_last_stage and (result_digests := ongoing.results.digests):
         digests += transcript.group_digests(layout, stage.results_to, result_digests)
     lines = transcript.append_attempt(

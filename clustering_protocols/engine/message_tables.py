@@ -118,7 +118,7 @@ def build_message_table(name: str) -> MessageTable:
         own = tuple(protocol.stages(example.params, example.layout))
         quorum = protocol.quorum(example.params, example.layout)
         least = int(quorum == len(example.layout.slots))
-        stages = (build_opening(), *own, build_closing(own[-1:], 1, least=least))
+        stages = (build_opening(), *own, build_closing(own[-1:], least=least))
         messages |= {
             message.model_dump_json(): message for message in _stage_messages(stages)
         }
@@ -132,12 +132,11 @@ def build_message_table(name: str) -> MessageTable:
             stages=_stage_orders(stages),
         )
         sessions.setdefault(repr(order.stages), order)
-    # With any protocol, terms may add preparation, profiles and several runs.
+    # With any protocol, terms may add preparation and profiles.
     profiles = profiling.build_stage(
         Release(profiles="everybody"), build_outcome_reader(()), "slot"
     )
-    closing = build_closing((profiles,), 2, least=1)
-    optional = (filling.build_stage(), site_effects.build_stage(), profiles, closing)
+    optional = (filling.build_stage(), site_effects.build_stage(), profiles)
     messages |= {
         message.model_dump_json(): message for message in _stage_messages(optional)
     }

@@ -140,6 +140,11 @@ class PendingResults:
         return [] if None in figures else [Figures(**values) for values in figures]
 
     @property
+    def compared_figures(self) -> list[Figures]:
+        """Return the figures of several runs; empty for one, whose result has them."""
+        return self.figures if len(self.runs) > 1 else []
+
+    @property
     def conclusion(self) -> Conclusion:
         """Return the figures and sizes of all runs, and the chosen run's number."""
         figures = [figures.values for figures in self.figures]

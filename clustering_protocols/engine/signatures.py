@@ -6,14 +6,13 @@ therefore knows that all have the same roster.
 
 *Closing*: after the last round of the protocol, the digests of the results are added to
 the transcript, and all participants sign it. The signatures accompany the results, so
-anyone who reads a result knows that all parties have the same transcript. In a session
-with several runs, the task contains the figures of all runs and the number of the
-chosen one.
+anyone who reads a result knows that all parties have the same transcript. The task
+contains the number of the chosen run and, if there are several, the figures of all.
 
 | round | task → contribution |
 |---|---|
 | first | `sign` → `signed` |
-| last | `sign` (of several runs: `conclude`) → `signed` |
+| last | `conclude` → `signed` |
 """
 
 from __future__ import annotations
@@ -68,7 +67,8 @@ class Sign(Record):
 class Conclude(Record):
     """A task to sign, with the figures of all runs; the party remembers the task.
 
-    figures: the figures of each run, in order; empty if the protocol computes none.
+    figures: the figures of each run, in order; empty if the protocol computes none, or
+        the session has one run.
     chosen: the number of the run to which the results belong, from 0.
     """
 
@@ -135,20 +135,14 @@ def build_opening() -> Stage:
     return Stage.relaying(exchange, name=OPENING, party=Signer)
 
 
-def names_chosen_run(closing: Stage) -> bool:
-    """Return whether the task of the closing states the chosen run and all figures."""
-    return closing.exchanges[0].task is Conclude
-
-
-def build_closing(final_stages: tuple[Stage, ...], n_runs: int, *, least: int) -> Stage:
+def build_closing(final_stages: tuple[Stage, ...], *, least: int) -> Stage:
     """Return the stage of the last round, which delivers the protocol's results.
 
     final_stages: the protocol's last stage, or the last stage of each run.
     least: how often each party has to sign: 0 if a quorum suffices, otherwise 1.
     """
-    task = Sign if n_runs == 1 else Conclude
     stage = Stage.relaying(  # but the engine opens the round itself
-        Exchange(task, TranscriptSignature, least),
+        Exchange(Conclude, TranscriptSignature, least),
         name=CLOSING,
         party=lambda: Signer(final_stages),
     )

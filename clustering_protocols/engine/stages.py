@@ -40,7 +40,7 @@ def load_session(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
         build_opening(),
         *own,
         *profile_stages(session.terms, final_stages),
-        build_closing(final_stages, len(session.runs), least=least),
+        build_closing(final_stages, least=least),
     )
 
 

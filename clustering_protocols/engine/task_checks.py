@@ -99,9 +99,8 @@ class Admission:
         signatures.check_signatures(
             session, stage.name, journal.transcript, result.signatures, minimum
         )
-        digests = self._announced_entry(result).told
-        if signatures.names_chosen_run(stage):  # skip the digests of the task
-            digests = digests[len(self._groups(stage.exchanges[0].audience)) :]
+        n_task_digests = len(self._groups(stage.exchanges[0].audience))
+        digests = self._announced_entry(result).told[n_task_digests:]
         _check_own_fields(result, set())
         self._check_digest(digests, stage.results_to, result.content_digest)
 
@@ -109,11 +108,8 @@ class Admission:
         entry, kind = self._announced_entry(packet), packet.header.record["kind"]
         if entry.asks != kind or self.context.slot.name in entry.left_out:
             raise TaskRefused("The analyst announced another task.")
-        stage = find_stage(self.stages, packet)
-        exchange = stage.exchange_of(kind)
+        exchange = find_stage(self.stages, packet).exchange_of(kind)
         _check_own_fields(packet, {*exchange.own} & {*exchange.task.model_fields})
-        if stage is self.stages[-1] and not signatures.names_chosen_run(stage):
-            return  # this entry contains the digests of the results instead
         self._check_digest(entry.told, exchange.audience, packet.content_digest)
 
     def _announced_entry(self, packet: Packet) -> Entry:

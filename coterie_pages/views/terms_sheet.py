@@ -333,9 +333,8 @@ def _stages_of(terms: Terms) -> list[Stage]:
     params = session_terms.check_terms(terms)
     protocol = catalogue.protocol(terms.protocol.name)
     stages = add_preparation_stages(terms, protocol.stages(params, terms.layout))
-    n_runs = len(session_terms.params_per_run(params, terms.evaluation))
     last_stages = (stages[-1],)
-    closing = build_closing(last_stages, n_runs, least=1)
+    closing = build_closing(last_stages, least=1)
     return [build_opening(), *stages, *profile_stages(terms, last_stages), closing]
 
 

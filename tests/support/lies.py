@@ -156,6 +156,7 @@ def _said(agreement: bytes, packet: Packet, left_out: Sequence[str]) -> dict[str
     digest = packets.parse(packets.encode_packet(packet)).content_digest
     asks = kind if is_task else stage.tasks[-1].kind
     told = (digest,) * len(session.layout.audience_groups(audience))
+    told = told if is_task else ("", *told)  # a digest of the task comes first
     return {**_when(packet), "asks": asks, "left_out": tuple(left_out), "told": told}
 
 

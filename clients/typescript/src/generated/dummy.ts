@@ -3,7 +3,7 @@
 import {
   OPENING_SIGN_TASK,
   OPENING_SIGNED_CONTRIBUTION,
-  CLOSING_SIGN_TASK,
+  CLOSING_CONCLUDE_TASK,
   CLOSING_SIGNED_CONTRIBUTION,
   FILLING_ADD_UP_TASK,
   FILLING_SHARE_CONTRIBUTION,
@@ -17,7 +17,6 @@ import {
   PROFILES_PROFILE_TOLD_CONTRIBUTION,
   PROFILES_READ_PROFILES_TASK,
   PROFILES_PROFILES_READ_CONTRIBUTION,
-  CLOSING_CONCLUDE_TASK,
 } from "./shared.ts";
 import type { Ints, Words } from "../wire/arrays.ts";
 import type { MessageSpec } from "../wire/messages.ts";
@@ -238,7 +237,7 @@ export const MESSAGES: readonly MessageSpec[] = [
       required: ["total"],
     },
   },
-  CLOSING_SIGN_TASK,
+  CLOSING_CONCLUDE_TASK,
   CLOSING_SIGNED_CONTRIBUTION,
   {
     stage: "closing",
@@ -283,5 +282,4 @@ export const MESSAGES: readonly MessageSpec[] = [
   PROFILES_PROFILE_TOLD_CONTRIBUTION,
   PROFILES_READ_PROFILES_TASK,
   PROFILES_PROFILES_READ_CONTRIBUTION,
-  CLOSING_CONCLUDE_TASK,
 ];

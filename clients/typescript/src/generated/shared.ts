@@ -12,8 +12,10 @@ export interface OpeningSigned {
   readonly signature: string;
 }
 
-export interface ClosingSign {
-  readonly kind: "sign";
+export interface ClosingConclude {
+  readonly kind: "conclude";
+  readonly figures: readonly Figures[];
+  readonly chosen: number;
 }
 
 export interface ClosingSigned {
@@ -84,12 +86,6 @@ export interface ProfilesReadProfiles {
 
 export interface ProfilesProfilesRead {
   readonly kind: "profiles-read";
-}
-
-export interface ClosingConclude {
-  readonly kind: "conclude";
-  readonly figures: readonly Figures[];
-  readonly chosen: number;
 }
 
 export interface SecretsShareSecrets {
@@ -368,19 +364,24 @@ export const OPENING_SIGNED_CONTRIBUTION: MessageSpec = {
   },
 };
 
-export const CLOSING_SIGN_TASK: MessageSpec = {
+export const CLOSING_CONCLUDE_TASK: MessageSpec = {
   stage: "closing",
-  kind: "sign",
+  kind: "conclude",
   version: 1,
   role: "task",
   arrays: [],
   values: {
+    $defs: { Figures: FIGURES },
     additionalProperties: false,
-    description: "A task that asks for a signature of the transcript so far.",
-    title: "Sign",
+    description:
+      "A task to sign, with the figures of all runs; the party remembers the task.\n\nfigures: the figures of each run, in order; empty if the protocol computes none, or\n    the session has one run.\nchosen: the number of the run to which the results belong, from 0.",
+    title: "Conclude",
     type: "object",
-    properties: {},
-    required: [],
+    properties: {
+      figures: { items: { $ref: "#/$defs/Figures" }, title: "Figures", type: "array" },
+      chosen: { minimum: 0, title: "Chosen", type: "integer" },
+    },
+    required: ["figures", "chosen"],
   },
 };
 
@@ -614,27 +615,6 @@ export const PROFILES_PROFILES_READ_CONTRIBUTION: MessageSpec = {
     type: "object",
     properties: {},
     required: [],
-  },
-};
-
-export const CLOSING_CONCLUDE_TASK: MessageSpec = {
-  stage: "closing",
-  kind: "conclude",
-  version: 1,
-  role: "task",
-  arrays: [],
-  values: {
-    $defs: { Figures: FIGURES },
-    additionalProperties: false,
-    description:
-      "A task to sign, with the figures of all runs; the party remembers the task.\n\nfigures: the figures of each run, in order; empty if the protocol computes none.\nchosen: the number of the run to which the results belong, from 0.",
-    title: "Conclude",
-    type: "object",
-    properties: {
-      figures: { items: { $ref: "#/$defs/Figures" }, title: "Figures", type: "array" },
-      chosen: { minimum: 0, title: "Chosen", type: "integer" },
-    },
-    required: ["figures", "chosen"],
   },
 };
 

@@ -13,7 +13,6 @@ import {
   transcriptOf,
   type Journal,
 } from "./journal.ts";
-import { tellsRuns } from "./closing.ts";
 import { CLOSING, checkSignatures, OPENING } from "./signatures.ts";
 import { followTranscript, lastEntry, type Entry } from "./transcript.ts";
 
@@ -73,8 +72,7 @@ export class Admission {
     const transcript = transcriptOf(journal);
     this.checkSigned(CLOSING, transcript, result, this.signers);
     checkOwn(result, []);
-    const entry = this.entryOf(result);
-    const told = tellsRuns(closing) ? entry.told.slice(1) : entry.told; // the task first
+    const told = this.entryOf(result).told.slice(1); // the task first
     this.checkTold(told, closing.resultsTo ?? "all", result.contentDigest);
   }
 
@@ -100,9 +98,6 @@ export class Admission {
     const [stage, exchange] = this.placeOf(asked);
     const declared = this.stages[stage]!.exchanges[exchange]!;
     checkOwn(asked, declared.own ?? []);
-    // if a closing announces nothing, the transcript determines the results
-    const isClosing = asked.address.stage === CLOSING;
-    if (isClosing && !tellsRuns(this.stages[stage]!)) return;
     this.checkTold(entry.told, declared.audience ?? "all", asked.contentDigest);
   }
 

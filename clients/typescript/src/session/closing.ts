@@ -21,7 +21,7 @@ const USUAL: readonly Rule[] = [
   ...(["simplified_silhouette", "calinski_harabasz", "partition_coefficient"] as const),
 ];
 
-/** The stage after these; of several runs its task says which of them counts. */
+/** The stage after these, whose task says which run counts. */
 export function closingStage(
   stages: readonly Stage[],
   { terms, roster }: Agreement,
@@ -29,27 +29,20 @@ export function closingStage(
 ): Stage {
   const lasts = lastStages(stages);
   const { results = [], resultsTo = "all" } = lasts[0]!;
-  const task = terms.evaluation ? "conclude" : "sign";
   const least = signers === roster.length ? 1 : 0;
   return {
     name: CLOSING,
-    exchanges: [{ task, answer: "signed", least }],
+    exchanges: [{ task: "conclude", answer: "signed", least }],
     results,
     resultsTo,
     role: roleOf(lasts, terms.evaluation),
   };
 }
 
-/** Whether the task of a closing says something: it is told like any other. */
-export function tellsRuns({ name, exchanges }: Stage): boolean {
-  return name === CLOSING && exchanges[0]!.task === "conclude";
-}
-
 function roleOf(lasts: readonly Stage[], evaluation: Evaluation | undefined): Role {
   return {
     async reply(context, task, table) {
       const signed = await signer.reply(context, task, table);
-      if (!evaluation) return signed;
       const { figures, chosen } = task as ClosingConclude;
       checkChoice(context, evaluation, figures, chosen);
       return { ...signed, remember: { [CHOSEN]: chosen } };
@@ -65,11 +58,11 @@ function roleOf(lasts: readonly Stage[], evaluation: Evaluation | undefined): Ro
 /** Refuses a choice that is not that of the terms, and figures that are not ours. */
 function checkChoice(
   context: PartyContext,
-  { n_clusters, choose = "usual" }: Evaluation,
+  evaluation: Evaluation | undefined,
   figures: readonly Figures[],
   chosen: number,
 ): void {
-  const runs = n_clusters.length;
+  const runs = evaluation?.n_clusters.length ?? 1;
   if (chosen >= runs || (figures.length && figures.length !== runs)) {
     refuse("protocol-failed", "The analyst reports other runs than the session has.");
   }
@@ -82,7 +75,8 @@ function checkChoice(
       );
     }
   });
-  if (choose !== "later" && chosen !== bestRun(figures, choose)) {
+  if (!evaluation || evaluation.choose === "later") return;
+  if (chosen !== bestRun(figures, evaluation.choose ?? "usual")) {
     refuse(
       "protocol-failed",
       "The analyst did not choose the run that the rule selects.",
