@@ -33,6 +33,7 @@ from benchmarks.vectors.forgery import (
 from benchmarks.vectors.form import Refusal
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.packets import Packet
+from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dummy import messages
 from clustering_protocols.secrecy.prime import P
 from clustering_protocols.shared_stages.alignment.digests import Digests
@@ -105,7 +106,9 @@ def of_dummy(forger: Forger) -> list[Refusal]:
             {
                 "a task that was answered": lambda p: ask_for(p, "count", "count"),
                 "a stage that is over": lambda p: ask_for(p, "greeting", "greet"),
-                "a task that comes too early": lambda p: ask_for(p, "closing", "sign"),
+                "a task that comes too early": lambda p: _tell_choice(
+                    ask_for(p, "closing", "conclude"), figures=[], chosen=0
+                ),
             },
         ),
         # signatures
@@ -165,7 +168,20 @@ def of_dummy(forger: Forger) -> list[Refusal]:
                 )
             },
         ),
-        # the result
+        # the closing and the result
+        (
+            *("conclude", 0, _FAILED),
+            {
+                "a second run": lambda p: _tell_choice(p, chosen=1),
+                "figures of two runs": lambda p: _tell_choice(
+                    p, figures=[Figures(n_clusters=3).model_dump()] * 2
+                ),
+            },
+        ),
+        (
+            *("conclude", 0, "task-refused"),
+            {"others were told of another run": lambda p: set_values(p, chosen=1)},
+        ),
         (
             *(RESULT, 0, _FAILED),
             {
@@ -197,7 +213,7 @@ def of_second_attempt(forger: Forger) -> list[Refusal]:
     opening = forger.task("sign", 0)
     return forger.refuse(
         (
-            *("greet", 0, "task-refused"),
+            *("greet", 0, "malformed"),
             {"the opening again, as the closing": lambda _: repeat(opening, "closing")},
         ),
         (
@@ -210,6 +226,14 @@ def of_second_attempt(forger: Forger) -> list[Refusal]:
             },
         ),
     )
+
+
+def _tell_choice(packet: Packet, **values: object) -> Packet:
+    """Return the closing with other values, of which everybody was told."""
+    said = set_values(packet, **values)
+    told = json.loads(packet.history[-1])["told"]
+    digest = packets.digest_content(said.header.record, said.arrays)
+    return set_line(said, told=[digest, *told[1:]])
 
 
 def _name_another_agreement(packet: Packet) -> Packet:
@@ -277,7 +301,7 @@ def of_adding_member(forger: Forger) -> list[Refusal]:
             {"a total without its tag": lambda p: cut_array(p, "total")},
         ),
         (
-            *("sign", 1, "task-refused"),
+            *("conclude", 0, "task-refused"),
             {"a second upload": lambda p: ask_for(p, "upload", "project")},
         ),
         (
@@ -311,13 +335,6 @@ def of_pair(forger: Forger) -> list[Refusal]:
 def of_two_runs(forger: Forger) -> list[Refusal]:
     """Return the refusals in a session of two runs."""
 
-    def tell_runs(packet: Packet, **values: object) -> Packet:
-        """Return the closing with other values, of which everybody was told."""
-        said = set_values(packet, **values)
-        told = json.loads(packet.history[-1])["told"]
-        digest = packets.digest_content(said.header.record, said.arrays)
-        return set_line(said, told=[digest, *told[1:]])
-
     def figures(packet: Packet) -> list[object]:
         return list(packet.header.record["values"]["figures"])
 
@@ -328,9 +345,11 @@ def of_two_runs(forger: Forger) -> list[Refusal]:
         (
             *("conclude", 0, _FAILED),
             {
-                "another run than the rule's": lambda p: tell_runs(p, chosen=other(p)),
-                "a run that there is not": lambda p: tell_runs(p, chosen=2),
-                "figures of one run": lambda p: tell_runs(p, figures=figures(p)[:1]),
+                "another run than the rule's": lambda p: _tell_choice(
+                    p, chosen=other(p)
+                ),
+                "a run that there is not": lambda p: _tell_choice(p, chosen=2),
+                "figures of one run": lambda p: _tell_choice(p, figures=figures(p)[:1]),
             },
         ),
         (
