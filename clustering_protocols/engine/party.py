@@ -150,7 +150,7 @@ class PartyEngine:
         self._check_address(session, packet)
         stage = find_stage(stages, packet)
         record = packet.read(stage.tasks)
-        admission = self._admission(packet, memory, journal, acknowledged=acknowledged)
+        admission = self._admission(acknowledged=acknowledged)
         journal = admission.admit_task(
             admission.follow_transcript(journal, packet), packet, record
         )
@@ -213,7 +213,7 @@ class PartyEngine:
         self._check_address(session, packet)
         stage = stages[-1]
         record = packet.read(stage.results)
-        admission = self._admission(packet, memory, journal, acknowledged=acknowledged)
+        admission = self._admission(acknowledged=acknowledged)
         journal = admission.follow_transcript(journal, packet)
         admission.check_result(journal, packet)
         assignment = memory.get(Assignment)
@@ -250,16 +250,13 @@ class PartyEngine:
             outcomes.append(outcome)
         return outcomes
 
-    def follow_transcript(
-        self, journal: Journal, memory: Memory, task: Buffer
-    ) -> Journal:
+    def follow_transcript(self, journal: Journal, task: Buffer) -> Journal:
         """Return the journal extended by the transcript lines of a task.
 
         Raises TaskRefused if the lines do not continue those in the journal.
         """
-        packet = packets.parse(task)
-        admission = self._admission(packet, memory, journal, acknowledged=False)
-        return admission.follow_transcript(journal, packet)
+        admission = self._admission(acknowledged=False)
+        return admission.follow_transcript(journal, packets.parse(task))
 
     def context(
         self, journal: Journal, memory: Memory, stage: str, round_: int, attempt: int
@@ -284,14 +281,10 @@ class PartyEngine:
             transcripts=journal.transcript_by_attempt,
         ).for_run(run)
 
-    def _admission(
-        self, packet: Packet, memory: Memory, journal: Journal, *, acknowledged: bool
-    ) -> Admission:
-        _, stages = load_session(self.agreement)
+    def _admission(self, *, acknowledged: bool) -> Admission:
+        session, stages = load_session(self.agreement)
         return Admission(
-            stages=stages,
-            context=self._packet_context(packet, memory, journal),
-            acknowledged=acknowledged,
+            session=session, stages=stages, slot=self.slot, acknowledged=acknowledged
         )
 
     def _packet_context(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from clustering_protocols.common.errors import TaskRefused
-from clustering_protocols.contract import PartyContext, Stage
+from clustering_protocols.contract import SessionContext, Stage
 from clustering_protocols.engine import signatures, transcript
 from clustering_protocols.engine.analyst import MAX_ATTEMPTS
 from clustering_protocols.engine.journal import RECENT_ROUNDS, Journal
@@ -25,12 +25,14 @@ _SHRINKING = "members"  # the only field that may differ between attempts
 class Admission:
     """Checks whether a task may follow the answers that a party has given.
 
-    context: the party's context before it reads the new lines of the transcript.
+    stages: all stages of the session.
+    slot: the party's slot.
     acknowledged: whether the analyst has acknowledged the party's last answer.
     """
 
+    session: SessionContext
     stages: Sequence[Stage]
-    context: PartyContext
+    slot: str
     acknowledged: bool
 
     def follow_transcript(self, journal: Journal, packet: Packet) -> Journal:
@@ -40,7 +42,7 @@ class Admission:
             exclude this party from an attempt of a round whose answer the analyst has
             acknowledged.
         """
-        agreement = self.context.session.agreement_digest
+        agreement = self.session.agreement_digest
         entries = transcript.follow_lines(
             packet.history, agreement, journal.line, journal.transcript
         )
@@ -48,7 +50,7 @@ class Admission:
             if (
                 self.acknowledged
                 and entry.round == journal.round
-                and self.context.slot.name in entry.left_out
+                and self.slot in entry.left_out
             ):
                 raise TaskRefused(
                     "The analyst left this party out of a round that it answered."
@@ -80,7 +82,7 @@ class Admission:
                 update={"attempt": packet.address.attempt, "members": members}
             )
         if journal.stage == 0:
-            session, name = self.context.session, self.stages[0].name
+            session, name = self.session, self.stages[0].name
             opening = journal.transcript_by_attempt[journal.round, journal.attempt]
             minimum = len(session.slots)
             signatures.check_signatures(
@@ -93,7 +95,7 @@ class Admission:
 
         journal: the journal that :meth:`follow_transcript` returned for the result.
         """
-        session, stage = self.context.session, self.stages[-1]
+        session, stage = self.session, self.stages[-1]
         self._check_skipped(journal, (len(self.stages) - 1, len(stage.exchanges)))
         minimum = session_quorum(session)
         signatures.check_signatures(
@@ -106,7 +108,7 @@ class Admission:
 
     def _check_task(self, packet: Packet) -> None:
         entry, kind = self._announced_entry(packet), packet.header.record["kind"]
-        if entry.asks != kind or self.context.slot.name in entry.left_out:
+        if entry.asks != kind or self.slot in entry.left_out:
             raise TaskRefused("The analyst announced another task.")
         exchange = find_stage(self.stages, packet).exchange_of(kind)
         _check_own_fields(packet, {*exchange.own} & {*exchange.task.model_fields})
@@ -119,13 +121,13 @@ class Admission:
         return entry
 
     def _groups(self, audience: Audience) -> list[tuple[str, ...]]:
-        return self.context.session.layout.audience_groups(audience)
+        return self.session.layout.audience_groups(audience)
 
     def _check_digest(
         self, digests: tuple[str, ...], audience: Audience, digest: str
     ) -> None:
-        slot = self.context.slot.name
-        own = next(n for n, group in enumerate(self._groups(audience)) if slot in group)
+        groups = self._groups(audience)
+        own = next(n for n, group in enumerate(groups) if self.slot in group)
         if digests[own : own + 1] != (digest,):
             raise TaskRefused("Others received a different task.")
 
@@ -156,7 +158,6 @@ class Admission:
 
     def _check_skipped(self, journal: Journal, position: tuple[int, int]) -> None:
         """Raise if a required exchange before this position was not answered."""
-        session, slot = self.context.session, self.context.slot.name
         for number in range(max(journal.stage, 0), position[0] + 1):
             stage = self.stages[number]
             counts = journal.answered if number == journal.stage else {}
@@ -165,7 +166,10 @@ class Admission:
                 if (
                     current <= (number, index) < position
                     and counts.get(exchange.task.kind, 0) < exchange.least
-                    and (exchange.slots is None or slot in exchange.slots(session))
+                    and (
+                        exchange.slots is None
+                        or self.slot in exchange.slots(self.session)
+                    )
                 ):
                     raise TaskRefused(
                         f"The analyst left out {exchange.task.kind!r} of stage "

@@ -307,7 +307,7 @@ class Session:
         last, party = self.last or self.open, self.party(slot)
         journal, memory = self.journals[slot], self.memories[slot]
         if slot in last.tasks:
-            journal = party.follow_transcript(journal, memory, last.tasks[slot])
+            journal = party.follow_transcript(journal, last.tasks[slot])
         return party.context(journal, memory, last.stage, last.round, last.attempt)
 
     def answer(self, slot: str, task: bytes | None = None) -> engine.TaskOutcome:

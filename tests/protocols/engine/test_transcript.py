@@ -147,7 +147,7 @@ def test_who_has_a_receipt_was_not_absent() -> None:
         party.reply(*known, lie, data)
     answer = party.reply(*known, lie, data, acknowledged=False)
     assert answer.contribution, "an answer that came too late is no lie"
-    assert party.follow_transcript(*known, lie).line > session.journals[A].line
+    assert party.follow_transcript(known[0], lie).line > known[0].line
 
 
 # Signatures
