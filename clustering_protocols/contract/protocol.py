@@ -323,7 +323,13 @@ class ClusteringProtocol(ABC, Generic[P]):
         return USUAL_FIGURES
 
     def numbers_clusters(self, params: P) -> bool:
-        """Return whether the terms number the clusters, instead of the engine."""
+        """Return whether the terms number the clusters, instead of the engine.
+
+        If not, the engine sorts clusters by the ``sizes`` or ``cluster_sizes`` of the
+        summary. In summary and results it permutes these arrays and ``centroids`` along
+        the first axis and ``memberships`` along the second, and renumbers ``labels``. A
+        protocol with other arrays by cluster must return True.
+        """
         return False
 
     def sizing(self) -> Sizes[P]:
