@@ -195,11 +195,8 @@ class Receipt(BaseModel):
     digest: str
     size: int
     received_at: AwareDatetime
-    sequence: int | None = Field(
-        description="The number of its line in the session's audit; null for sessions "
-        "created before the audit existed."
-    )
-    entry: str | None = Field(description="The SHA-256 of that line.")
+    sequence: int = Field(description="The number of its line in the session's audit.")
+    entry: str = Field(description="The SHA-256 of that line.")
     signature: str = Field(
         default="",
         description="Ed25519 (hex), with the key that the terms name, under "

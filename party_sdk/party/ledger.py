@@ -111,8 +111,7 @@ class Ledger:
             if any(last[name] != value for name, value in fields.items()):
                 raise Equivocation(f"Two receipts for {where} differ.")
             return
-        sequence = receipt.sequence
-        if sequence is not None and sequence <= (last.get("sequence") or 0):
+        if receipt.sequence <= last.get("sequence", 0):
             raise Equivocation(
                 f"The receipt for {where} has a number that was used before."
             )

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from pydantic import ValidationError
 from support.in_process import Api, StartApi
 
 from clustering_protocols import simulation
@@ -288,6 +289,14 @@ def test_an_analyst_whose_receipts_differ_is_noticed(
     with pytest.raises(Equivocation):
         ledger.log_receipt((2, 1), receipt)
     assert ledger.verified_entries()[:-1] == before
+
+
+@pytest.mark.parametrize("name", ["sequence", "entry"])
+def test_every_receipt_names_its_line_of_the_audit(name: str) -> None:
+    """A receipt without a number would let the next one have a number used before."""
+    fields = receipt_for("1" * 64, sequence=5).model_dump()
+    with pytest.raises(ValidationError):
+        Receipt(**{**fields, name: None})
 
 
 def test_a_receipt_for_bytes_that_never_left_is_noticed(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ export interface Receipt {
   readonly attempt: number;
   readonly digest: string;
   readonly size: number;
-  readonly sequence: number | null;
-  readonly entry: string | null;
+  readonly sequence: number;
+  readonly entry: string;
   readonly signature: string;
 }
 
