@@ -55,7 +55,7 @@ class Card(BaseModel):
         except ValidationError:
             raise Malformed("This is not the card of an institution.") from None
         content = _build_card_bytes(card.name, card.key)
-        check_signature(card.key, content, card.signature)
+        check_signature(card.key, content, card.signature, "this card")
         return card
 
 
@@ -117,14 +117,17 @@ class Institution:
         return f"<Institution {self.name!r}>"
 
 
-def check_signature(key: str, content: bytes, signature: str) -> None:
-    """Raise :class:`KeyNotAuthentic` unless the holder of the key signed these bytes."""
+def check_signature(key: str, content: bytes, signature: str, subject: str) -> None:
+    """Raise :class:`KeyNotAuthentic` unless the holder of the key signed these bytes.
+
+    subject: what the bytes are, for the error's sentence.
+    """
     try:
         public = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
         public.verify(bytes.fromhex(signature), content)
     except (InvalidSignature, ValueError):
         raise KeyNotAuthentic(
-            f"The key {fingerprint(key)[:19]} … did not sign the card or roster line with its name."
+            f"The key {fingerprint(key)[:19]} … did not sign {subject}."
         ) from None
 
 

@@ -38,7 +38,8 @@ def sign_terms(coordinator: Institution, terms_digest: str) -> str:
 
 def check_terms_signature(coordinator: str, terms_digest: str, signature: str) -> None:
     """Raise :class:`KeyNotAuthentic` unless the holder of this key signed the terms."""
-    check_signature(coordinator, _build_terms_bytes(terms_digest), signature)
+    signed_bytes = _build_terms_bytes(terms_digest)
+    check_signature(coordinator, signed_bytes, signature, "these terms")
 
 
 def _build_terms_bytes(terms_digest: str) -> bytes:
@@ -92,12 +93,8 @@ def _check_roster_line(terms: Terms, terms_digest: str, member: Member) -> None:
             f"Slot {member.slot!r} is taken by another institution than the terms expect."
         )
     signed_bytes = _build_entry_bytes(terms.session, terms_digest, member.line)
-    try:
-        check_signature(member.identity, signed_bytes, member.signature)
-    except KeyNotAuthentic:
-        raise KeyNotAuthentic(
-            f"The line of slot {member.slot!r} is not what its institution signed."
-        ) from None
+    subject = f"the line of slot {member.slot!r}"
+    check_signature(member.identity, signed_bytes, member.signature, subject)
 
 
 def _build_entry_bytes(session: str, terms_digest: str, line: RosterEntry) -> bytes:

@@ -44,7 +44,7 @@ def sign_receipt(analyst: Institution, receipt: Receipt) -> Receipt:
 def check_receipt(analyst: str, receipt: Receipt) -> None:
     """Raise :class:`KeyNotAuthentic` unless the holder of this key signed a receipt."""
     signed_bytes = _build_receipt_bytes(receipt.model_dump())
-    check_signature(analyst, signed_bytes, receipt.signature)
+    check_signature(analyst, signed_bytes, receipt.signature, "this receipt")
 
 
 def _build_receipt_bytes(receipt: Mapping[str, Any]) -> bytes:
@@ -94,7 +94,7 @@ class SignedLog(BaseModel):
             another session.
         """
         signed_bytes = _build_log_bytes(self.log, self.session, self.slot, self.lines)
-        check_signature(self.key, signed_bytes, self.signature)
+        check_signature(self.key, signed_bytes, self.signature, f"this {self.log}")
         entries = list(hash_chain.read(self.lines))
         if self.log == "audit" and any(e["session"] != self.session for e in entries):
             raise AuditBroken("The audit has entries of another session.")
@@ -159,7 +159,9 @@ def compare_logs(audit: SignedLog, ledger: SignedLog) -> int:
     for receipt in receipts:
         place = {"session": ledger.session, "slot": ledger.slot}
         signed_bytes = _build_receipt_bytes({**receipt, **place})
-        check_signature(audit.key, signed_bytes, str(receipt.get("signature")))
+        signature = str(receipt.get("signature"))
+        subject = "a receipt in this ledger"
+        check_signature(audit.key, signed_bytes, signature, subject)
         _check_receipt_line(receipt, audit.lines, entries)
     return len(receipts)
 

@@ -34,7 +34,7 @@ def test_a_key_is_that_of_rfc_8032() -> None:
 
 def test_a_signature_holds_for_its_key_and_its_bytes_alone() -> None:
     signature = OWN.sign(b"content")
-    check_signature(OWN.key, b"content", signature)
+    check_signature(OWN.key, b"content", signature, "a text")
     for key, content, made in (
         (OTHER.key, b"content", signature),
         (OWN.key, b"contents", signature),
@@ -43,7 +43,7 @@ def test_a_signature_holds_for_its_key_and_its_bytes_alone() -> None:
         ("ff" * 32, b"content", signature),  # no point of the curve
     ):
         with pytest.raises(KeyNotAuthentic):
-            check_signature(key, content, made)
+            check_signature(key, content, made, "a text")
 
 
 def test_a_fingerprint_is_the_key_in_groups_of_four_and_a_refusal_names_four() -> None:
@@ -51,8 +51,8 @@ def test_a_fingerprint_is_the_key_in_groups_of_four_and_a_refusal_names_four() -
         ["0123", "4567", "89ab", "cdef"] * 4
     )
     named = " ".join(fingerprint(OWN.key).split()[:4])
-    with pytest.raises(KeyNotAuthentic, match=f"The key {named} … did not sign"):
-        check_signature(OWN.key, b"content", OTHER.sign(b"content"))
+    with pytest.raises(KeyNotAuthentic, match=f"The key {named} … did not sign a text"):
+        check_signature(OWN.key, b"content", OTHER.sign(b"content"), "a text")
 
 
 def test_no_repr_shows_the_private_key() -> None:
@@ -82,7 +82,7 @@ def test_a_card_is_read_back_and_holds_no_secret() -> None:
 )
 def test_a_card_that_was_changed_is_refused(change: dict[str, Any]) -> None:
     changed = json.dumps(OWN.card.model_dump() | change)
-    with pytest.raises(KeyNotAuthentic):
+    with pytest.raises(KeyNotAuthentic, match="did not sign this card"):
         Card.read(changed.encode())
 
 

@@ -99,7 +99,7 @@ def test_the_secret_does_not_allow_a_change_of_signed_lines(
     line = ROSTER["r2c1"].model_copy(update=update)
     written = roster_entries._build_entry_bytes("s", digest(TERMS), line.line)
     marked = line.model_copy(update={"mark": compute_mark(SECRET, written)})
-    with pytest.raises(KeyNotAuthentic, match="'r2c1' is not what its institution"):
+    with pytest.raises(KeyNotAuthentic, match="did not sign the line of slot 'r2c1'"):
         check(agreement(r2c1=marked))
 
 
