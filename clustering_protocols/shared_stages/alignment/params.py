@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal, Self
 
 import numpy as np
-from pydantic import (
-    Field,
-    SerializerFunctionWrapHandler,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+from pydantic import Field, field_validator, model_validator
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract import Params
@@ -131,16 +125,6 @@ class Alignment(Params):
         if len(set(self.match_keys)) < len(self.match_keys):
             raise ValueError("name each match key once")
         return self
-
-    @model_serializer(mode="wrap")
-    def _omit_defaults(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omit fields that older terms lack, unless they differ from their defaults."""
-        values: dict[str, Any] = write(self)
-        newer_fields = ("id_patterns", "minimum_share", "match_keys", "key_uniqueness")
-        for name in newer_fields:
-            if getattr(self, name) == type(self).model_fields[name].default:
-                del values[name]
-        return values
 
     @property
     def match_columns(self) -> tuple[str, ...]:

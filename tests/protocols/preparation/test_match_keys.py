@@ -31,6 +31,13 @@ def test_a_key_has_parts_of_columns_and_steps() -> None:
     )
 
 
+def test_an_alignment_is_written_like_any_other_parameter() -> None:
+    named = {"method": "ecdh", "match_keys": ["a"]}
+    alignment = Alignment.model_validate(named)
+    assert alignment.model_dump(mode="json", exclude_defaults=True) == named
+    assert alignment.model_dump().keys() == Alignment.model_fields.keys()
+
+
 def test_keys_have_one_spelling_and_columns_one_order() -> None:
     said = Alignment(method="ecdh", match_keys=("b|first:3+a , b", "c"))
     assert said.match_keys == ("b | first:3 + a, b", "c")

@@ -29,7 +29,9 @@ const SPOKEN = {
   normalisation: "any",
   duplicates: ["error", "first"],
   minimum_overlap: "any",
-  minimum_share: "any", // of the question to an operator, which this client does not ask
+  // two questions to an operator, which this client does not ask
+  id_patterns: "any",
+  minimum_share: "any",
   match_keys: "any",
   key_uniqueness: "any",
 } as const;
