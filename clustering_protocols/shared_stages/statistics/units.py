@@ -351,6 +351,7 @@ def _conversion_misfit(
 
 
 _SHORT: Final = 3  # a stem of at most this many letters must match a whole word
+_CAMEL_CASE: Final = re.compile(r"(?<=[^\W\d_A-Z]{2})(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,7 +359,9 @@ class Conversion:
     """A conversion between units of a quantity: ``second = factor * first + offset``.
 
     quantity: what is measured; empty for conversions by a power of ten.
-    stems: lower-case parts of column names that suggest this quantity.
+    stems: lower-case beginnings of words in column names that suggest this quantity.
+        A stem after ``*`` may also be within a word, such as a German compound. One
+        after ``^`` must be the first word of the text, because it is also a unit.
     """
 
     quantity: str
@@ -394,40 +397,46 @@ class Conversion:
 
     def matches(self, text: str) -> bool:
         """Return whether a text, such as a column's name, suggests the quantity."""
-        folded = text.casefold()
-        words = set(re.split(r"[\W_]+", folded))
-        return any(
-            stem in words if len(stem) <= _SHORT else stem in folded
-            for stem in self.stems
-        )
+        words = re.split(r"[\W_]+", _CAMEL_CASE.sub(" ", text).casefold())
+        joined = f"_{'_'.join(filter(None, words))}_"
+        return any(_matches_stem(joined, stem) for stem in self.stems)
+
+
+def _matches_stem(joined: str, stem: str) -> bool:
+    """Return whether a stem matches words that are joined and enclosed by underscores."""
+    if stem.startswith("*"):
+        return stem[1:] in joined
+    if stem.startswith("^"):
+        return joined.startswith(f"_{stem[1:]}_")
+    return f"_{stem}" + "_" * (len(stem) <= _SHORT) in joined
 
 
 _PAIRS: Final = (
     Conversion("HbA1c", "%", "mmol/mol", 10.929, -23.5, ("hba1c", "a1c", "hb_a1c")),
-    Conversion("glucose", "mmol/l", "mg/dl", 18.016, 0.0, ("gluc", "gluk", "glyc")),
-    Conversion("creatinine", "mg/dl", "µmol/l", 88.42, 0.0, ("creat", "kreat", "crea")),
-    Conversion("cholesterol", "mmol/l", "mg/dl", 38.67, 0.0, ("chol", "hdl", "ldl")),
-    Conversion("triglycerides", "mmol/l", "mg/dl", 88.57, 0.0, ("trig", "tg")),
-    Conversion("bilirubin", "mg/dl", "µmol/l", 17.1, 0.0, ("bili",)),
-    Conversion("urea", "mmol/l", "mg/dl", 6.006, 0.0, ("urea", "harnstoff")),
+    Conversion("glucose", "mmol/l", "mg/dl", 18.016, 0.0, ("gluc", "gluk", "glyc", "*glukose", "*glucose")),
+    Conversion("creatinine", "mg/dl", "µmol/l", 88.42, 0.0, ("crea", "kreat", "*creatinin", "*kreatinin")),
+    Conversion("cholesterol", "mmol/l", "mg/dl", 38.67, 0.0, ("chol", "hdl", "ldl", "*cholest")),
+    Conversion("triglycerides", "mmol/l", "mg/dl", 88.57, 0.0, ("trig", "tg", "*triglyc")),
+    Conversion("bilirubin", "mg/dl", "µmol/l", 17.1, 0.0, ("bili", "*bilirubin")),
+    Conversion("urea", "mmol/l", "mg/dl", 6.006, 0.0, ("urea", "*harnstoff")),
     Conversion("urea nitrogen", "mmol/l", "mg/dl", 2.801, 0.0, ("bun", "urea")),
-    Conversion("uric acid", "mg/dl", "µmol/l", 59.48, 0.0, ("uric", "urat", "harns")),
-    Conversion("calcium", "mmol/l", "mg/dl", 4.008, 0.0, ("calc", "kalz", "ca")),
-    Conversion("phosphate", "mmol/l", "mg/dl", 3.097, 0.0, ("phos",)),
-    Conversion("magnesium", "mmol/l", "mg/dl", 2.431, 0.0, ("magnes", "mg")),
-    Conversion("haemoglobin", "mmol/l", "g/dl", 1.611, 0.0, ("haemog", "hemog", "hb")),
-    Conversion("C-peptide", "nmol/l", "ng/ml", 3.02, 0.0, ("pept", "cpep")),
-    Conversion("insulin", "µU/ml", "pmol/l", 6.0, 0.0, ("insulin",)),
-    Conversion("vitamin D", "ng/ml", "nmol/l", 2.496, 0.0, ("vitamin_d", "vitd", "25oh")),
-    Conversion("temperature", "°C", "°F", 1.8, 32.0, ("temp", "fever", "fieber")),
-    Conversion("weight", "kg", "pounds", 2.2046, 0.0, ("weight", "gewicht", "mass", "wt")),
-    Conversion("length", "inches", "cm", 2.54, 0.0, ("height", "length", "waist", "size")),
-    Conversion("length", "feet", "m", 0.3048, 0.0, ("height", "length")),
-    Conversion("length", "feet", "cm", 30.48, 0.0, ("height", "length")),
+    Conversion("uric acid", "mg/dl", "µmol/l", 59.48, 0.0, ("uric", "urat", "harns", "*harnsäure")),
+    Conversion("calcium", "mmol/l", "mg/dl", 4.008, 0.0, ("calc", "kalz", "ca", "*calcium", "*kalzium")),
+    Conversion("phosphate", "mmol/l", "mg/dl", 3.097, 0.0, ("phos", "*phosphat")),
+    Conversion("magnesium", "mmol/l", "mg/dl", 2.431, 0.0, ("*magnes", "^mg")),
+    Conversion("haemoglobin", "mmol/l", "g/dl", 1.611, 0.0, ("*haemog", "*hemog", "hb")),
+    Conversion("C-peptide", "nmol/l", "ng/ml", 3.02, 0.0, ("pept", "cpep", "*peptid")),
+    Conversion("insulin", "µU/ml", "pmol/l", 6.0, 0.0, ("*insulin",)),
+    Conversion("vitamin D", "ng/ml", "nmol/l", 2.496, 0.0, ("*vitamin_d", "vitd", "vit_d", "25oh")),
+    Conversion("temperature", "°C", "°F", 1.8, 32.0, ("temp", "fever", "*fieber", "*temperatur")),
+    Conversion("weight", "kg", "pounds", 2.2046, 0.0, ("*weight", "*gewicht", "mass", "wt")),
+    Conversion("length", "inches", "cm", 2.54, 0.0, ("*height", "*length", "waist", "size")),
+    Conversion("length", "feet", "m", 0.3048, 0.0, ("*height", "*length")),
+    Conversion("length", "feet", "cm", 30.48, 0.0, ("*height", "*length")),
     Conversion("pressure", "kPa", "mmHg", 7.5006, 0.0, ("press", "pco2", "po2", "sbp", "dbp", "bp")),
     Conversion("time", "years", "months", 12.0, 0.0, ("age", "alter", "duration", "time")),
     Conversion("time", "years", "days", 365.25, 0.0, ("age", "alter", "duration", "time")),
-    Conversion("time", "hours", "minutes", 60.0, 0.0, ("duration", "time", "dauer")),
+    Conversion("time", "hours", "minutes", 60.0, 0.0, ("duration", "time", "*dauer")),
     Conversion("", "one unit", "its tenth", 10.0),
     Conversion("", "one unit", "its hundredth", 100.0),
     Conversion("", "one unit", "its thousandth", 1e3),

@@ -298,3 +298,44 @@ def test_conversions_lead_there_and_back() -> None:
     assert known["temperature"].factor * 37 + 32 == pytest.approx(98.6)
     assert known["calcium"].matches("serum Ca")
     assert not known["calcium"].matches("cat")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Triglycerides (mg/dl)", "crp_mg_l", "dose_mg", "dose [mg]", "duration",
+     "disability", "psychological", "expression", "pancreas", "dosage", "urea_pg",
+     "sodium mmol per l", "bloodCalcMgDl"],
+)  # fmt: skip
+def test_a_unit_or_the_middle_of_a_word_names_no_quantity(text: str) -> None:
+    expected = {
+        "Triglycerides (mg/dl)": {"triglycerides"},
+        "duration": {"time"},
+        "urea_pg": {"urea", "urea nitrogen"},
+        "bloodCalcMgDl": {"calcium"},
+    }
+    named = {c.quantity for c in CONVERSIONS if c.matches(text)}
+    assert named == expected.get(text, set())
+
+
+@pytest.mark.parametrize(
+    ("text", "quantity"),
+    [
+        ("Mg", "magnesium"), ("mg_mmol_l", "magnesium"), ("hb_a1c", "HbA1c"),
+        ("HbA1c (%)", "HbA1c"), ("Nüchternblutzucker, Glukose", "glucose"),
+        ("LDL-Cholesterin", "cholesterol"), ("bodyWeight", "weight"),
+        ("Körpergewicht", "weight"), ("Serumkreatinin", "creatinine"),
+        ("glycémie", "glucose"), ("Blutharnstoff", "urea"), ("Harnsäure", "uric acid"),
+        ("vitamin_d", "vitamin D"), ("Vitamin D", "vitamin D"), ("25ohd", "vitamin D"),
+        ("Krankheitsdauer", "time"), ("Körpertemperatur", "temperature"),
+        ("chol2", "cholesterol"), ("age_years", "time"), ("SBP", "pressure"),
+    ],
+)  # fmt: skip
+def test_a_name_suggests_its_quantity(text: str, quantity: str) -> None:
+    assert quantity in {c.quantity for c in CONVERSIONS if c.matches(text)}
+
+
+def test_a_higher_value_in_the_same_unit_is_no_alarm(rng: np.random.Generator) -> None:
+    own, other = rng.normal(110, 50, 400), rng.normal(230, 130, 400)
+    for name in ("Triglycerides (mg/dl)", "crp_mg_l", "dose_mg"):
+        assert not asked(name, own, other)
+    assert "uric" not in asked("duration", rng.normal(2, 0.5, 99), 60 * own)
