@@ -20,6 +20,7 @@ from clustering_protocols.contract import Outcome, Placement, Run, SessionContex
 from clustering_protocols.contract.published import order_by_size
 from clustering_protocols.engine.packets import map_distinct
 from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.round_numbers import round_rows
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.records.record import Record
 
@@ -55,13 +56,10 @@ def renumber_run(session: SessionContext, run: Run) -> Run:
 def round_sizes(summary: Record | None) -> list[int]:
     """Return the cluster sizes in a summary, rounded to multiples of five.
 
-    A size of 1 to 7 is rounded to five. Before a run is chosen, the coordinator can
-    read only these sizes of its summary.
+    Before a run is chosen, the coordinator can read only these sizes of its summary.
     """
     sizes = None if summary is None else _published_sizes(summary)
-    if sizes is None:
-        return []
-    return [max(5 * round(n / 5), 5) if n else 0 for n in map(int, sizes)]
+    return [] if sizes is None else list(map(int, round_rows(sizes)))
 
 
 def renumber_outcome(session: SessionContext, outcome: Outcome) -> Outcome:

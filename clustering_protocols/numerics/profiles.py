@@ -110,7 +110,7 @@ class Profile(Value):
     own: whether the rows are those of one party, and not of all that hold these fields.
     clusters: the labels of the clusters that have a line of their own, ascending.
     others: the labels of small clusters, which share the last line.
-    n_rows: the number of rows of each line.
+    n_rows: the number of rows of each line; a multiple of five if ``rounded``.
     rounded: whether values were rounded for outsiders.
     fields: the profiles of the fields; the fields that differ most between clusters
         come first.

@@ -41,6 +41,15 @@ def round_down(number: float) -> float:
     return float(_ROUND[index - 1])
 
 
+def round_rows(n_rows: IntArray) -> IntArray:
+    """Return numbers of rows, int64, rounded to multiples of five.
+
+    A number from 1 to 7 becomes five, and 0 stays 0.
+    """
+    fives = np.rint(n_rows / _ROWS_HIDDEN).astype(np.int64) * _ROWS_HIDDEN
+    return np.where(n_rows > 0, np.maximum(fives, _ROWS_HIDDEN), 0)
+
+
 def rounding_steps(sizes: IntArray, spreads: FloatArray) -> FloatArray:
     """Return the round step (p, F) of each published mean; 0 where the spread is 0.
 

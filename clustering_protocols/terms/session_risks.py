@@ -192,10 +192,10 @@ RISKS: Final[Mapping[str, Risk]] = {
         "clusters with enough rows.",
         remedy="Profiles for members alone (--profiles members), or none.",
         detail="They cover all variables that three parties or more hold. They have "
-        "means, standard deviations and quartiles, and the shares of levels. Means and "
-        "standard deviations are rounded to about a twentieth of a variable's standard "
-        "deviation. Shares and quartiles are rounded to about a twentieth of a "
-        "cluster's rows.",
+        "rows, means, standard deviations and quartiles, and the shares of levels. Rows "
+        "are rounded to multiples of five. Means and standard deviations are rounded to "
+        "about a twentieth of a variable's standard deviation. Shares and quartiles are "
+        "rounded to about a twentieth of a cluster's rows.",
     ),
     TWO_PARTIES: Risk(
         level=RiskLevel.OPTION,

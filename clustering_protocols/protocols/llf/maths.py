@@ -25,7 +25,7 @@ from clustering_protocols.algorithms.coincidence import (
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.numerics.round_numbers import rounding_steps
+from clustering_protocols.numerics.round_numbers import round_rows, rounding_steps
 from clustering_protocols.quality import sums as formulas
 from clustering_protocols.records.arrays import (
     ByteArray,
@@ -262,7 +262,7 @@ def build_publication(
     return messages.PublishedResult(
         clusters=large.astype(np.int64),
         centroids=np.rint(scale.unscale(V) / grid) * grid,
-        sizes=np.maximum(5 * np.rint(sizes[large] / 5), 5).astype(np.int64),
+        sizes=round_rows(sizes[large]),
         n_updates=state.number,
         n_coinciding=None if silent else count_coinciding_centroids(state.centroids),
     )

@@ -37,7 +37,7 @@ from clustering_protocols.numerics.data_source import (
     iterate_batches,
 )
 from clustering_protocols.numerics.metrics import Figures
-from clustering_protocols.numerics.round_numbers import rounding_steps
+from clustering_protocols.numerics.round_numbers import round_rows, rounding_steps
 from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
@@ -394,7 +394,7 @@ def _build_publication(
     return messages.PublishedResult(
         clusters=large,
         centroids=np.rint(_raw_means(view, components)[with_centroid] / grid) * grid,
-        sizes=np.maximum(5 * np.rint(sizes[large] / 5), 5).astype(np.int64),
+        sizes=round_rows(sizes[large]),
         n_updates=components.number - 1,
     )
 

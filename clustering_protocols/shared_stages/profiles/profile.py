@@ -1,9 +1,9 @@
 """Cluster profiles, computed from the totals of a column group: exact, or rounded.
 
-Rounded profiles are for readers outside the column group. Shares are multiples of 1/20
-of the rows of a cluster's line, and quartiles are derived from cumulative shares that
-are rounded likewise. Means and standard deviations are multiples of a round number that
-is at most a twentieth of the field's standard deviation.
+Rounded profiles are for readers outside the column group. The rows of a cluster's line
+are rounded to multiples of five. Shares are multiples of 1/20 of these rows, and
+quartiles follow from cumulative shares that are rounded likewise. Means and deviations
+are multiples of a round number that is at most 1/20 of the field's standard deviation.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.profiles import SHARES, FieldProfile, Profile
+from clustering_protocols.numerics.round_numbers import round_rows
 from clustering_protocols.numerics.survival import (
     Survival,
     build_survival_line,
@@ -94,7 +95,7 @@ class _FieldProfiles:
     def _round_counts(self, counts: IntArray) -> IntArray:
         rows = self.totals.line_rows[: self.n_lines]
         shares = np.rint(SHARES * counts / rows) / SHARES
-        return np.rint(shares * rows).astype(np.int64)
+        return np.rint(shares * round_rows(rows)).astype(np.int64)
 
     def _line_quartiles(
         self, line: int, column: int, mean: float
@@ -167,13 +168,14 @@ def profile_of(
     rounded: whether the profile is rounded for readers outside the column group.
     """
     lines = totals.lines
+    n_rows = totals.line_rows[: len(lines)]
     fields = _FieldProfiles(totals, rounded) if len(lines) else ()
     return Profile(
         column=column,
         own=own,
         clusters=lines.clusters,
         others=lines.others,
-        n_rows=tuple(totals.line_rows[: len(lines)].tolist()),
+        n_rows=tuple((round_rows(n_rows) if rounded else n_rows).tolist()),
         rounded=rounded,
         fields=tuple(sorted(fields, key=lambda field: -field.difference)),
         survival=tuple(_build_survival(totals, rounded=rounded)) if len(lines) else (),

@@ -213,6 +213,19 @@ def test_what_is_told_outside_are_multiples_of_a_twentieth(
 
 
 @pytest.mark.threat(107)
+def test_one_more_row_changes_no_count_that_outsiders_read() -> None:
+    rows, labels = np.zeros((151, 6)), np.repeat([0, 1, 2], [50, 49, 52])
+    rows[::9, 0] = np.nan
+    fewer, more = added_up(rows[:150], labels[:150]), added_up(rows, labels)
+    told = [profile_of(each, 0, own=False, rounded=True) for each in (fewer, more)]
+    exact = [profile_of(each, 0, own=False, rounded=False) for each in (fewer, more)]
+    assert [each.n_rows for each in exact] == [(50, 49, 51), (50, 49, 52)]
+    assert [each.n_rows for each in told] == [(50, 50, 50)] * 2
+    assert field(exact[0], "age").n_rows == (44, 44, 45)
+    assert field(told[0], "age").n_rows == (45, 45, 45)
+
+
+@pytest.mark.threat(107)
 def test_nothing_is_added_of_fields_with_few_values() -> None:
     rows, labels = _rows()
     rows[:, 1] = np.where(np.arange(len(rows)) < 5, rows[:, 1], np.nan)
