@@ -123,17 +123,16 @@ DATE_PARTS: Final[Mapping[str, slice]] = {
 def parse_date(text: str) -> str | None:
     """Return a date in the form 2026-01-31; None unless it is between 1800 and 2199.
 
-    The year comes first or last. If it comes last, the text is read as day, month,
-    year, or as month, day, year if only that order gives a valid date.
+    The text is read as year, month, day, else as day, month, year, else as month, day,
+    year: the first of these orders that gives a valid date.
     """
+    date = None
     if match := _YEAR_FIRST.fullmatch(text):
-        year, month, day = map(int, match.groups())
-        if _EARLIEST <= year <= _LATEST:
-            return _build_date(year, month, day)
-    if match := _DAY_FIRST.fullmatch(text):
+        date = _build_date(*map(int, match.groups()))
+    if date is None and (match := _DAY_FIRST.fullmatch(text)):
         day, month, year = map(int, match.groups())
-        return _build_date(year, month, day) or _build_date(year, day, month)
-    return None
+        date = _build_date(year, month, day) or _build_date(year, day, month)
+    return date
 
 
 def _build_date(year: int, month: int, day: int) -> str | None:

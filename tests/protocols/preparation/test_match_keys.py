@@ -91,6 +91,10 @@ def test_keys_that_make_no_sense_are_refused(given: dict[str, object]) -> None:
         ("date", "31.1.1970", "1970-01-31"),
         ("date", "01/31/1970", "1970-01-31"),
         ("date", "31011970", "1970-01-31"),
+        # year first, it would be in 1812 or 2002, but in no month
+        ("date", "18121920", "1920-12-18"),
+        ("date", "20022004", "2004-02-20"),
+        ("date", "20021231", "2002-12-31"),
         ("date", "1970-01-31t00:00:00", "1970-01-31"),
         ("date", "1970-02-30", ""),
         ("date", "3 days", ""),

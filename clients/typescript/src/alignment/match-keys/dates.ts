@@ -28,16 +28,16 @@ export function formOfDate(text: string, step: string): string | undefined {
 }
 
 /**
- * The date that a text is, its year first or last.
- *
- * If the year is last, the day comes before the month unless that gives no date.
+ * The date that a text is: year, month, day, else day, month, year, else month, day, year.
  */
 function readDate(text: string): Day | undefined {
   const [year, month, day] = numbersIn(YEAR_FIRST.exec(text));
-  if (year! >= EARLIEST && year! <= LATEST) return dayAt(year!, month!, day!);
   const [first, second, last] = numbersIn(DAY_FIRST.exec(text));
-  if (last === undefined) return undefined;
-  return dayAt(last, second!, first!) ?? dayAt(last, first!, second!);
+  return (
+    dayAt(year!, month!, day!) ??
+    dayAt(last!, second!, first!) ??
+    dayAt(last!, first!, second!)
+  );
 }
 
 function numbersIn(found: RegExpExecArray | null): readonly number[] {
