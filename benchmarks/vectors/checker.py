@@ -100,7 +100,6 @@ class ProgramProcess:
 _FIRST_LEVEL: Final[Mapping[str, Level]] = {
     "sums": "B",
     "alignment": "B",
-    "intersection": "D",
     "linkage": "D",
 }
 """The level from which a layer is asked; every other layer is asked from A."""

@@ -480,7 +480,6 @@ BUILDERS: Final[Mapping[str, Callable[[], list[VectorCase]]]] = {
     "sums": build_sums,
     "envelopes": build_envelopes,
     "alignment": partial(restate, "alignment"),
-    "intersection": partial(restate, "intersection"),
     "linkage": partial(restate, "linkage"),
 }
 

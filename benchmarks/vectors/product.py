@@ -50,22 +50,10 @@ from clustering_protocols.secrecy.keys import (
     party_keys,
     safety_number,
 )
-from clustering_protocols.secrecy.ristretto import (
-    RistrettoKey,
-    blind,
-    hash_values,
-    unblind,
-)
+from clustering_protocols.secrecy.ristretto import RistrettoKey, hash_values
 from clustering_protocols.shared_stages.alignment.digests import digest_names
 from clustering_protocols.shared_stages.alignment.identifiers import normalise_id
-from clustering_protocols.shared_stages.alignment.intersection import (
-    binding as bind_ids,
-    compute_tokens,
-)
-from clustering_protocols.shared_stages.alignment.linkage import (
-    binding as bind_keys,
-    hash_points,
-)
+from clustering_protocols.shared_stages.alignment.linkage import binding, hash_points
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
 from clustering_protocols.shared_stages.row_selection import admit_table
@@ -394,23 +382,8 @@ def _points(given: Input) -> ByteArray:
     return np.frombuffer(bytes.fromhex(given["point"]), np.uint8).reshape(1, -1)
 
 
-def blind_id(given: Input) -> Output:
-    """Return the point of an id, times a scalar."""
-    ids, bound = [given["id"].encode()], bind_ids(*_place(given))
-    (point,) = blind(ids, bound, _GivenBytes(given))
-    return {"point": point.tobytes().hex()}
-
-
-def unblind_id(given: Input) -> Output:
-    """Return the value and the token of an id, from the answer to its blinded point."""
-    bound, ids = bind_ids(*_place(given)), [given["id"].encode()]
-    values = unblind(_points(given), _GivenBytes(given))
-    (token,) = compute_tokens(bound, ids, values).tokens
-    return {"value": values.tobytes().hex(), "token": token.tobytes().hex()}
-
-
 def find_match_values(given: Input) -> Output:
-    """Return the values of rows under match keys."""
+    """Return the values of rows under match keys, or their ids."""
     alignment = Alignment.model_validate({"method": "ecdh", **given["alignment"]})
     ids = given["ids"]
     data = MatrixSource(np.zeros((len(ids), 1)), ["x"], ids)
@@ -419,7 +392,7 @@ def find_match_values(given: Input) -> Output:
 
 def mask_value(given: Input) -> Output:
     """Return the point of a value of a match key, times a mask."""
-    bound = bind_keys(*_place(given), f"key {given['key']}")
+    bound = binding(*_place(given), f"key {given['key']}")
     hashes = hash_values([given["value"].encode()], bound, KeyedStream(bytes(32)))
     (point,) = RistrettoKey(_GivenBytes(given)).evaluate(hashes)
     return {"point": point.tobytes().hex()}
@@ -428,7 +401,7 @@ def mask_value(given: Input) -> Output:
 def mask_point(given: Input) -> Output:
     """Return a point times a mask, and its token."""
     points = RistrettoKey(_GivenBytes(given)).multiply(_points(given))
-    tokens = hash_points(bind_keys(*_place(given), "token"), points[None])
+    tokens = hash_points(binding(*_place(given), "token"), points[None])
     return {"point": points.tobytes().hex(), "token": tokens.tobytes().hex()}
 
 
@@ -562,14 +535,6 @@ _CALLS: Final[dict[str, Callable[[Input], Output]]] = {
     "follow": follow_lines,
     "sign-transcript": sign_transcript,
     "check-signatures": check_signatures,
-    "blind-id": blind_id,
-    "evaluate-id": lambda given: {
-        "point": RistrettoKey(_GivenBytes(given))
-        .multiply(_points(given))
-        .tobytes()
-        .hex()
-    },
-    "unblind-id": unblind_id,
     "match-values": find_match_values,
     "mask-value": mask_value,
     "mask-point": mask_point,

@@ -37,7 +37,6 @@ from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dummy import messages
 from clustering_protocols.secrecy.prime import P
 from clustering_protocols.shared_stages.alignment.digests import Digests
-from clustering_protocols.shared_stages.alignment.intersection import EvaluatedIds
 from clustering_protocols.shared_stages.alignment.linkage import MaskedKeys
 from clustering_protocols.shared_stages.secrets import ColumnSecret, GroupSecret
 from clustering_protocols.shared_stages.starts.messages import LaneStarts
@@ -365,51 +364,16 @@ def of_two_runs(forger: Forger) -> list[Refusal]:
 
 # Sessions over linked rows
 
-_N_KEYS, _N_LISTED = 2, 11
+_N_LISTED = 11
 
 
-def of_common_ids(forger: Forger) -> list[Refusal]:
-    """Return the refusals by a member whose ids the first slot answers."""
-    none = EvaluatedIds(elements=np.full((11, 32), 255, np.uint8))
-    few = EvaluatedIds(elements=none.elements[:-1])
+def of_linked_rows(forger: Forger, n_keys: int) -> list[Refusal]:
+    """Return the refusals by one of two members, whose rows are linked by keys or ids."""
     counts = {"north": 10, "south": 9}
-    return forger.refuse(
-        (
-            *("unblind", 0, "invalid-array"),
-            {"answers to fewer ids": lambda p: forger.seal(p, 0, few)},
-        ),
-        (
-            *("unblind", 0, _FAILED),
-            {
-                "answers are withheld": drop_envelopes,
-                "answers that are no points": lambda p: forger.seal(p, 0, none),
-            },
-        ),
-        (
-            *("select", 0, _FAILED),
-            {
-                "numbers of rows differ": lambda p: announce(
-                    set_values(p, n_rows=counts)
-                )
-            },
-        ),
-        (
-            *("select", 0, "invalid-array"),
-            {
-                "one token is not selected from": lambda p: set_arrays(
-                    p, common=p.arrays["common"][:-1]
-                )
-            },
-        ),
-    )
-
-
-def of_match_keys(forger: Forger) -> list[Refusal]:
-    """Return the refusals by one of two members, whose rows two match keys link."""
-    points = np.zeros((_N_KEYS, _N_LISTED, 32), np.uint8)
+    points = np.zeros((n_keys, _N_LISTED, 32), np.uint8)
     early = MaskedKeys(points=points, n_masks=2)
     few = MaskedKeys(points=points[:, :-1], n_masks=1)
-    one_key = MaskedKeys(points=points[:1], n_masks=1)
+    more_keys = MaskedKeys(points=np.tile(points, (2, 1, 1)), n_masks=1)
 
     def put(packet: Packet, place: int) -> Packet:
         rows = packet.arrays["rows"].copy()
@@ -428,7 +392,7 @@ def of_match_keys(forger: Forger) -> list[Refusal]:
             *("show-tokens", 0, "invalid-array"),
             {
                 "a list of fewer rows": lambda p: forger.seal(p, 0, few),
-                "a list of one key alone": lambda p: forger.seal(p, 0, one_key),
+                "a list of more keys": lambda p: forger.seal(p, 0, more_keys),
             },
         ),
         (
@@ -436,6 +400,9 @@ def of_match_keys(forger: Forger) -> list[Refusal]:
             {
                 "a place that the list has not": lambda p: put(p, _N_LISTED),
                 "a place that comes twice": lambda p: put(p, p.arrays["rows"][1]),
+                "numbers of rows differ": lambda p: announce(
+                    set_values(p, n_rows=counts)
+                ),
             },
         ),
     )

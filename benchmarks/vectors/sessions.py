@@ -131,7 +131,7 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
             DataCollaboration(
                 n_clusters=3, anchor=_ANCHOR, alignment=Alignment(method="ecdh")
             ),
-            list_refusals=refusals.of_common_ids,
+            list_refusals=partial(refusals.of_linked_rows, n_keys=1),
         ),
         Recording(
             "people whom two match keys link",
@@ -143,7 +143,7 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
                 anchor=_ANCHOR,
                 alignment=Alignment(method="ecdh", match_keys=_KEYS),
             ),
-            list_refusals=refusals.of_match_keys,
+            list_refusals=partial(refusals.of_linked_rows, n_keys=len(_KEYS)),
         ),
     ],
     "llf": [

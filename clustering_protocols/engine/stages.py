@@ -107,13 +107,9 @@ def add_preparation_stages(terms: Terms, stages: Sequence[Stage]) -> Sequence[St
         secrets,
         site_effects,
     )
-    from clustering_protocols.shared_stages.alignment import (
-        digests,
-        intersection,
-        linkage,
-    )
+    from clustering_protocols.shared_stages.alignment import digests, linkage
 
-    foundations = {secrets.NAME, digests.NAME, intersection.NAME, linkage.NAME}
+    foundations = {secrets.NAME, digests.NAME, linkage.NAME}
     index = 1 + max(i for i, stage in enumerate(stages) if stage.name in foundations)
     added = [filling.build_stage()] * fills + [site_effects.build_stage()] * harmonises
     return (*stages[:index], *added, *stages[index:])

@@ -1,20 +1,13 @@
-"""A keyed function of ids, which the key holder evaluates without seeing the ids.
+"""Values masked by several parties, under keys of which each party holds one.
 
-One party, the key holder, has a key k. Another, the asker, blinds its ids with random
-factors, has them evaluated by the key holder, and removes the factors again. The asker
-learns the values of the function for these ids and for no others, the key holder learns
-nothing, and nobody without the key can compute a value. Two parties have an id in
-common if they have a value in common.
+A party multiplies the points of its values, or points that others have masked, by its
+secret key. A value that all parties have masked is k_1 · … · k_m · H(value). It does not
+depend on the order of the parties, and cannot be computed without all keys. Two parties
+have a value in common if they have a masked value in common.
 
-The function is id ↦ k · H(id) on ristretto255 (RFC 9496), computed by libsodium. H maps
-a hash to a point of unknown logarithm. A blinded id r · H(id) is uniformly distributed
-over the points, whatever the id. Bytes that do not encode a point are refused, and
-there is no point of small order. An asker cannot detect whether all answers use the
-same key, but a key holder that changes its key only loses matches.
-
-A joint mask multiplies points by the keys of several parties, one after the other. A
-value that all parties have masked is k_1 · … · k_m · H(value). It does not depend on
-the order of the parties, and cannot be computed without all keys.
+The group is ristretto255 (RFC 9496), computed by libsodium. H maps a hash to a point of
+unknown logarithm. Bytes that do not encode a point are refused, and there is no point of
+small order.
 """
 
 from __future__ import annotations
@@ -27,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
+from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.randomness import KeyedStream, length_prefixed
 from clustering_protocols.numerics.row_blocks import iterate_slices
@@ -90,15 +83,6 @@ class RistrettoKey:
         return b"".join(map(multiply, points))
 
 
-def hash_ids(ids: Iterable[bytes], context: bytes) -> Iterator[bytes]:
-    """Yield the hash of each id, from which its point H follows.
-
-    context: the purpose of the function; different contexts give unrelated values.
-    """
-    prefix = sha512(length_prefixed("coterie/ristretto/1", context))
-    return hash_with_prefix(prefix, ids)
-
-
 def hash_values(
     values: Iterable[bytes | None], purpose: bytes, filler: KeyedStream
 ) -> Iterator[bytes]:
@@ -114,31 +98,6 @@ def hash_values(
             yield filler.take(_WIDE)
         else:
             yield from hash_with_prefix(prefix, [value])
-
-
-def blind(ids: Iterable[bytes], context: bytes, stream: KeyedStream) -> ByteArray:
-    """Return r · H, uint8 (n, 32), of each id, with a factor r of its own."""
-    sodium = load_sodium()
-    points = map(sodium.crypto_core_ristretto255_from_hash, hash_ids(ids, context))
-    multiply = sodium.crypto_scalarmult_ristretto255
-    return _as_rows(multiply(_scalar(sodium, stream), point) for point in points)
-
-
-def unblind(answers: ByteArray, stream: KeyedStream) -> ByteArray:
-    """Return r^-1 · answer for each answer, given the stream that blinded the ids.
-
-    Raises ProtocolFailed if an answer does not encode a point.
-    """
-    sodium = load_sodium()
-    invert = sodium.crypto_core_ristretto255_scalar_invert
-    multiply = sodium.crypto_scalarmult_ristretto255
-    try:
-        return _as_rows(
-            multiply(invert(_scalar(sodium, stream)), answer.tobytes())
-            for answer in answers
-        )
-    except (RuntimeError, ValueError):
-        raise ProtocolFailed("An answer to a blinded id is not a point.") from None
 
 
 def _scalar(sodium: Any, stream: KeyedStream) -> bytes:

@@ -76,7 +76,6 @@ SOLVABLE: Final = f"{PREFIX}.rows-can-be-computed"
 POOLED_RANGES: Final = f"{PREFIX}.pooled-ranges"
 BY_POSITION: Final = f"{PREFIX}.rows-by-position"
 COMMON_IDS: Final = f"{PREFIX}.common-ids"
-GUESSED_IDS: Final = f"{PREFIX}.guessed-ids"
 LINKED_PEOPLE: Final = f"{PREFIX}.linked-people"
 GUESSED_PEOPLE: Final = f"{PREFIX}.guessed-people"
 
@@ -225,21 +224,10 @@ RISKS: Final[Mapping[str, Risk]] = {
         level=RiskLevel.OPTION,
         harm=Harm.GEOMETRY,
         sentence="Each party of your row group learns which of its rows all others "
-        "hold; the analyst learns how many ids each has and shares.",
+        "hold; the analyst learns how many ids they share.",
         remedy=_BY_IDS_AT_HOME,
         detail="With three or more parties, the analyst also learns how many ids each "
         "pair shares.",
-    ),
-    GUESSED_IDS: Risk(
-        level=RiskLevel.COLLUSION,
-        harm=Harm.ROWS_JOINTLY,
-        sentence="A party of your row group can enter guessed ids; the first party, if it "
-        "colludes with the analyst, can test any number of them.",
-        remedy=f"{_BY_IDS_AT_HOME} The policy 'ids_per_row' caps the number of ids.",
-        detail="A party learns which of its ids all others hold. It can enter as many "
-        "as the rows with which it joined, and your policy caps that number as a "
-        "multiple of your rows. The first party holds the key under which ids are "
-        "compared: where it colludes with the analyst, nothing caps the guesses.",
     ),
     LINKED_PEOPLE: Risk(
         level=RiskLevel.OPTION,
@@ -259,8 +247,11 @@ RISKS: Final[Mapping[str, Risk]] = {
         "the analyst, it learns which of them you have.",
         measured="In a synthetic city of 100,000 people it identified 62 % of those not in "
         "common (12 keys, 5,000 rows).",
-        remedy=f"{_BY_IDS_AT_HOME} Your policy caps the number of guesses.",
-        detail="It can enter one guess for each row and match key.",
+        remedy=f"{_BY_IDS_AT_HOME} The policy 'ids_per_row' caps the number of guesses.",
+        detail="It can enter one guess for each of its rows, or with match keys for each "
+        "row and key, and learns by itself which of them all others have. Nobody can test "
+        "more: all other parties together, with the analyst, have as many guesses as their "
+        "rows and keys, which your policy caps for each as a multiple of your rows.",
     ),
 }
 """Risks that are not specific to a protocol, by their codes."""

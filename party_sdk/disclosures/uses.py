@@ -103,7 +103,7 @@ class Use(BaseModel):
 
     @classmethod
     def intersection(cls, terms: Terms, session: str, slot: str) -> Use | None:
-        """Return what a party discloses by sending blinded ids; None if it sends none."""
+        """Return what a party discloses by sending masked ids; None if it sends none."""
         params = check_terms(terms)
         if not (params.selects_rows and shares_rows(terms, slot)):
             return None

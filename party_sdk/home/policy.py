@@ -152,7 +152,7 @@ class Policy:
     def check_roster(self, agreement: bytes, slot: str) -> None:
         """Raise GuardRefused if another party could test too many ids against this party's.
 
-        Parties call this before they send any id, even in blinded form. The error
+        Parties call this before they send any id, even in masked form. The error
         states the number of ids and the number of rows.
         """
         from clustering_protocols.session_terms import check_terms

@@ -257,7 +257,7 @@ class Party:
 
     @property
     def _intersection(self) -> Use | None:
-        """Return what this party discloses by sending blinded ids; None if it does not."""
+        """Return what this party discloses by sending masked ids; None if it does not."""
         return Use.intersection(self.terms, self.stored.agreement_id, self.stored.slot)
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from clustering_protocols.numerics.randomness import length_prefixed
+from clustering_protocols.numerics.randomness import KeyedStream, length_prefixed
 from clustering_protocols.secrecy import ristretto
 from clustering_protocols.shared_stages.alignment.identifiers import (
     join_parts,
@@ -44,16 +44,14 @@ def forms(names: Iterable[str], known: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def points(text: bytes, known: Sequence[bytes]) -> Iterator[bytes]:
-    """Hashes of an id to the group, and their tokens without a key."""
-    sodium = ristretto.load_sodium()
-    for context in known:
-        (point,) = map(
-            sodium.crypto_core_ristretto255_from_hash,
-            ristretto.hash_ids([text], context),
-        )
+    """Hashes of an id to the group, and their tokens without a mask."""
+    sodium, no_filler = ristretto.load_sodium(), KeyedStream(bytes(32))
+    for purpose in known:
+        (hashed,) = ristretto.hash_values([text], purpose, no_filler)
+        point = sodium.crypto_core_ristretto255_from_hash(hashed)
         yield point
-        for before in (b"", length_prefixed("coterie/token/1", context)):
-            yield hashlib.sha256(before + point + text).digest()
+        for context in known:
+            yield hashlib.sha256(context + point).digest()
 
 
 def writings(form: bytes) -> list[bytes]:

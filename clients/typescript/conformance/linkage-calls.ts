@@ -1,13 +1,12 @@
 /** Calls about ids, match keys and their points (spec, section 11). */
 
+import { comparedValues } from "../src/alignment/arrival.ts";
 import { normalisedId } from "../src/alignment/identifiers.ts";
-import { keyValues } from "../src/alignment/match-keys/key-values.ts";
 import { readAlignment } from "../src/alignment/params.ts";
 import type { Terms } from "../src/roster/terms.ts";
 import { KeyedStream } from "../src/secrecy/chance.ts";
 import { JointMask } from "../src/secrecy/joint-mask.ts";
-import { drawScalar, inverseOf, maskId, maskPoint } from "../src/secrecy/ristretto.ts";
-import { concat, digest, hex, lengthPrefixed, utf8 } from "../src/wire/bytes.ts";
+import { concat, digest, hex, lengthPrefixed } from "../src/wire/bytes.ts";
 import { refuse } from "../src/wire/problems.ts";
 import { bytesIn, numberIn, textIn, type Call, type Input } from "./inputs.ts";
 
@@ -34,22 +33,15 @@ function placeIn(given: Input): readonly [string, string, number] {
   ] as const;
 }
 
-function idsBoundTo(given: Input): Uint8Array {
-  return lengthPrefixed("coterie/intersection/1", ...placeIn(given));
-}
-
 function keysBoundTo(given: Input, purpose: string): Uint8Array {
   return lengthPrefixed("coterie/linkage/1", purpose, ...placeIn(given));
 }
 
-function point(
-  problem: "guard-refused" | "protocol-failed",
-  mask: () => Uint8Array,
-): Uint8Array {
+function goOn(mask: JointMask, point: Uint8Array): Uint8Array {
   try {
-    return mask();
+    return mask.goOn(point);
   } catch {
-    return refuse(problem, "This is no point of the group.");
+    return refuse("guard-refused", "This is no point of the group.");
   }
 }
 
@@ -57,27 +49,10 @@ export const LINKAGE: Readonly<Record<string, Call>> = {
   "normal-form": (given) => ({
     form: normalisedId(textIn(given, "id"), given["steps"] as string[]),
   }),
-  "blind-id"(given) {
-    const scalar = drawScalar(streamIn(given));
-    return { point: hex(maskId(textIn(given, "id"), idsBoundTo(given), scalar)) };
-  },
-  "evaluate-id"(given) {
-    const scalar = drawScalar(streamIn(given));
-    const asked = bytesIn(given, "point");
-    return { point: hex(point("guard-refused", () => maskPoint(asked, scalar))) };
-  },
-  "unblind-id"(given) {
-    const inverse = inverseOf(drawScalar(streamIn(given)));
-    const answer = bytesIn(given, "point");
-    const value = point("protocol-failed", () => maskPoint(answer, inverse));
-    const label = lengthPrefixed("coterie/token/1", idsBoundTo(given));
-    const token = digest(concat([label, value, utf8(textIn(given, "id"))]));
-    return { value: hex(value), token: hex(token) };
-  },
   "match-values"(given) {
     const params = { alignment: { method: "ecdh", ...(given["alignment"] as object) } };
     const alignment = readAlignment({ protocol: { params } } as unknown as Terms);
-    const values = keyValues(given["ids"] as string[], alignment);
+    const values = comparedValues(given["ids"] as string[], alignment);
     return { values: values.map((key) => key.map((value) => value ?? null)) };
   },
   "mask-value"(given) {
@@ -88,7 +63,7 @@ export const LINKAGE: Readonly<Record<string, Call>> = {
   },
   "mask-point"(given) {
     const mask = new JointMask(streamIn(given));
-    const made = point("guard-refused", () => mask.goOn(bytesIn(given, "point")));
+    const made = goOn(mask, bytesIn(given, "point"));
     const token = digest(concat([keysBoundTo(given, "token"), made]));
     return { point: hex(made), token: hex(token) };
   },

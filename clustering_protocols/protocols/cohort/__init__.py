@@ -27,7 +27,7 @@ _LEARNS = {
 
 
 class CohortProtocol(ClusteringProtocol[CohortSize]):
-    """Counts the people whom parties have in common, by blinded ids; clusters nothing."""
+    """Counts the people whom parties have in common, by masked ids; clusters nothing."""
 
     title = "How many people in common"
     summary = (
@@ -57,9 +57,9 @@ class CohortProtocol(ClusteringProtocol[CohortSize]):
         return frozenset()
 
     def personal_data(self, layout: Layout) -> str:
-        """State that ids are sent in blinded form."""
+        """State that ids are sent in masked form."""
         return (
-            "Ids are sent blinded; nobody learns which of them other parties have too."
+            "Ids are sent masked; nobody learns which of them other parties have too."
         )
 
     def stages(self, params: CohortSize, layout: Layout) -> Sequence[Stage]:

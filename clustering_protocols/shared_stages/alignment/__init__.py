@@ -4,8 +4,7 @@ A protocol whose row groups span several parties derives its parameters from
 :class:`~.params.AlignedParams` and calls :func:`check_rows_are_shared`,
 :func:`risk_codes` and :func:`build_stage`. There are three methods: each party sorts
 its rows by their ids before the session; rows are matched by position; or the session
-itself finds the common rows, by private set intersection (:mod:`.intersection`) or by
-match keys (:mod:`.linkage`).
+itself finds the common rows, by ids or by match keys (:mod:`.linkage`).
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def risk_codes(params: AlignedParams, layout: Layout) -> list[str]:
     if params.alignment.match_keys:
         return [session_risks.LINKED_PEOPLE, session_risks.GUESSED_PEOPLE]
     if params.selects_rows:
-        return [session_risks.COMMON_IDS, session_risks.GUESSED_IDS]
+        return [session_risks.COMMON_IDS, session_risks.GUESSED_PEOPLE]
     return []
 
 
@@ -49,17 +48,13 @@ def build_stage(
     group have sent equal digests.
 
     rows_travel: whether the parties agree on a secret order of rows. Pass False only if
-        every row group has a single slot, so that there is nothing to intersect.
+        every row group has a single slot, so that there is nothing to link.
     """
     # Imported here because the catalogue imports this module only for its risk codes.
-    if params.alignment.match_keys:
+    if params.selects_rows:
         from clustering_protocols.shared_stages.alignment import linkage
 
         return linkage.build_stage(params.alignment, layout)
-    if params.selects_rows:
-        from clustering_protocols.shared_stages.alignment import intersection
-
-        return intersection.build_stage(params.alignment)
     from clustering_protocols.shared_stages.alignment import digests
 
     return digests.build_stage(

@@ -67,7 +67,7 @@ def missing_ids_note(ids: Sequence[str] | None) -> str:
         return ""
     return (
         f"{n:,} {'row has an id that stands' if n == 1 else 'rows have ids that stand'} "
-        "for a missing one, such as 'unknown' or 0000: an intersection links them to nobody."
+        "for a missing one, such as 'unknown' or 0000: they are linked to nobody."
     )
 
 

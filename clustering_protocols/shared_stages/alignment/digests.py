@@ -249,7 +249,7 @@ def build_stage(
     )
 
 
-# Selection of common rows, after an intersection or a linkage
+# Selection of linked rows
 
 
 def select_common_rows(
@@ -268,7 +268,8 @@ def select_common_rows(
 
     rows: the numbers of the party's common rows, in the common order of its row group.
     n_rows: the number of participating rows of each slot, as reported by the analyst.
-    ids: the ids of these rows in the same order, which are equal for all members.
+    ids: the ids of these rows in the same order, which are equal for all members; empty
+        if rows are linked by match keys.
 
     Raises GuardRefused if fewer rows are common than the terms require.
     Raises ProtocolFailed if rows were already selected, or if ``n_rows`` is impossible
@@ -315,10 +316,13 @@ def _check_row_counts(
     n_selected: int,
     minimum_overlap: int,
 ) -> None:
-    """Raise if too few rows are selected, or if the reported numbers are inconsistent."""
+    """Raise if too few rows are common, or if the reported numbers are inconsistent.
+
+    A party that is alone in its row group has no rows in common with others.
+    """
     session = context.session
     minimum = max(minimum_overlap, session.terms.guards.minimum_rows)
-    if n_selected < minimum:
+    if n_selected < minimum and not is_alone_in_row_group(context):
         raise GuardRefused(
             f"Fewer rows are common than the {minimum} that the terms require."
         )

@@ -1,17 +1,23 @@
-"""Stage: link the rows of the same people by match keys within each row group.
+"""Stage: link the rows of the same people, by ids or match keys, within each row group.
 
 The parties of a row group form a ring, in slot order. Each party shuffles its list of
 match key values, masks them under its own key, and sends them in an envelope to the next
 party, which masks them again. Each list goes round the ring once; the last party hashes
 the values, which all parties have masked by then, into tokens. No party sees the tokens
-of its own rows, and no party can test a guess without the help of all others, not even
-together with the analyst. For each key, a list has one value per row of its party.
+of its own rows, and nobody can compute the token of a guess without the help of all
+parties. For each key, a list has one value per row of its party. If rows have ids, the
+id is the only key.
+
+A party masks each list of another party once, and only if it has as many values as that
+party has rows in the roster. So all others together, even with the analyst, can test
+one guess for each of their rows and keys.
 
 The analyst links the rows of the leader to those of each other party. Two rows are
 linked by the first key on which they agree, unless an earlier key has already linked
 one of them. The analyst tells each party which of its rows take part, but not by which
-key they were linked. The parties cannot check the links, because cells of the same
-person may differ between tables.
+key they were linked. If the key is the id, a keyed digest of the common ids proves that
+the whole row group has selected the same rows. Links by match keys cannot be checked,
+because cells of the same person may differ between tables.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -199,9 +205,7 @@ class MaskedKeys(Record):
 
     kind = "masked-keys"
     reach = "hidden"
-    meaning = (
-        "Match keys of people, masked by each party in turn: nobody can read them."
-    )
+    meaning = "Ids or match keys, masked by each party in turn: nobody can read them."
 
     points: _Points
     n_masks: int = Field(ge=1)
@@ -230,7 +234,7 @@ class KeyTokens(Record):
 
     kind = "key-tokens"
     reach = "agreement"
-    meaning = "Keyed tokens of match keys; no name and no id can be read."
+    meaning = "Keyed tokens of ids or match keys; no name and no id can be read."
 
     tokens: _Points
 
@@ -368,11 +372,12 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
             return self._pass_list_on(context)
         if isinstance(task, ShowTokens):
             return self._send_tokens(context)
+        rows = _selected_rows(context, task, data.n_rows)
         return select_common_rows(
             context,
-            rows=_selected_rows(context, task, data.n_rows),
+            rows=rows,
             n_rows=task.n_rows,
-            ids=(),  # nothing to compare, as a person's cells may differ between tables
+            ids=self._selected_ids(context, rows, data),
             data=data,
             alignment=self.alignment,
         )
@@ -388,21 +393,38 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
             check_envelopes_after_selection(context, envelopes)
             return []
         content = leader_content(
-            _neighbour_in_ring(context, -1), envelopes, "Masked match keys"
+            _neighbour_in_ring(context, -1), envelopes, "A list of masked values"
         )
         if not isinstance(content, MaskedKeys):
-            raise EnvelopeRefused("The previous party may send only masked match keys.")
+            raise EnvelopeRefused("The previous party may send only masked values.")
         last = context.memory.get(MaskedKeys)
         expected = 1 if last is None else last.n_masks + 1
         ring = own_row_group(context)
         if content.n_masks != expected or content.n_masks >= len(ring):
-            raise EnvelopeRefused("Masked match keys came out of turn.")
+            raise EnvelopeRefused("Masked values came out of turn.")
         origin = _neighbour_in_ring(context, -content.n_masks)
         n_rows = context.session.member(origin).n_rows
         content.require({"k": self.alignment.n_keys, "t": n_rows})
         return [content]
 
     # The party's own list
+
+    def _selected_ids(
+        self, context: PartyContext, rows: IntArray, data: DataSource
+    ) -> Sequence[str]:
+        """Return the ids of selected rows, which are equal for all members of the ring.
+
+        Without ids nothing is equal, as a person's cells may differ between tables.
+        """
+        if self.alignment.match_keys or is_alone_in_row_group(context):
+            return ()
+        (key,) = self.alignment.match_key_values(data)
+        ids = [name for row in rows if (name := key.values[row]) is not None]
+        if len(ids) < len(rows):
+            raise ProtocolFailed(
+                "The analyst selects rows whose ids were not compared."
+            )
+        return ids
 
     def _mask_own_keys(self, context: PartyContext, data: DataSource) -> Reply:
         keys = self.alignment.match_key_values(data)
@@ -416,6 +438,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
             purpose = _binding(context, f"key {number}")
             masked.append(mask.evaluate(hash_values(ordered, purpose, filler)))
         content = MaskedKeys(points=np.stack(masked), n_masks=1)
+        kind = "values of match keys" if self.alignment.match_keys else "ids"
         quotas = ", ".join(
             f"{slot} {len(keys) * context.session.member(slot).n_rows}"
             for slot in own_row_group(context)
@@ -427,7 +450,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
             ],
             awaits=[_neighbour_in_ring(context, -1)],
             remember=[ListOrder(order=order)],
-            notes={"values of match keys compared, at most": quotas},
+            notes={f"{kind} compared in your row group, at most": quotas},
         )
 
     # The lists of others
@@ -449,10 +472,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
 
     def _send_tokens(self, context: PartyContext) -> Reply:
         incoming = context.recall(MaskedKeys)
-        if (
-            incoming.n_masks != len(own_row_group(context)) - 1
-            or not incoming.points.size
-        ):
+        if incoming.n_masks != len(own_row_group(context)) - 1:
             raise ProtocolFailed("The analyst asks for tokens out of turn.")
         points = self._mask_incoming(context, incoming)
         return Reply(
@@ -464,6 +484,8 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
 
     def _mask_incoming(self, context: PartyContext, incoming: MaskedKeys) -> ByteArray:
         points = incoming.points
+        if not points.size:
+            raise ProtocolFailed("The analyst asks to mask a list a second time.")
         if self.shuffles:
             stream = context.lasting_stream(f"shuffle {incoming.n_masks}")
             points = points[:, stream.permutation(points.shape[1])]

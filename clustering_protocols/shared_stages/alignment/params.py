@@ -43,6 +43,11 @@ _OR_POSITION: Final = (
     " Without ids, the terms have to say alignment.method: position, and all tables have "
     "the same rows in the same order."
 )
+_NO_VALUES: Final = (
+    "No row can be linked: the {kind} of this table are empty, belong to several rows, or "
+    "stand for a missing value, such as 'unknown' or 0000. Name the right columns as "
+    "--id-column (id_column=…)."
+)
 _LEAST_UNIQUE: Final = 0.8
 MINIMUM_SHARE: Final = 0.8
 
@@ -54,8 +59,8 @@ class Alignment(Params):
         default="declared",
         description="declared: all parties have rows with the same ids, in any order. "
         "position: all parties have the same rows in the same order, which is not checked "
-        "if rows have no ids. ecdh: rows with common ids are found by private set "
-        "intersection.",
+        "if rows have no ids. ecdh: rows with common ids or match keys are found "
+        "by private set intersection.",
     )
     normalisation: tuple[Step, ...] = Field(
         default=("nfkc", "casefold", "spaces", "strip"),
@@ -139,10 +144,10 @@ class Alignment(Params):
     def match_key_values(self, data: DataSource) -> list[KeyValues]:
         """Return the values of the match keys in a party's rows.
 
-        If the terms have no match keys, the id is the only key.
+        If the terms have no match keys, the id is the only key: see `identify_rows`.
 
-        Raises InvalidData if the table lacks the columns of a key, or if too few values
-            of a key are unique.
+        Raises InvalidData if the table lacks the columns of a key or repeats ids, or if
+            too few values of a key are unique.
         """
         if not self.match_keys:
             own = self.identify_rows(data)
@@ -210,8 +215,8 @@ class AlignedParams(Params):
         shared: whether other parties hold the same rows.
 
         Raises InvalidData if rows are matched by id but have none, or have duplicate
-            ids although the terms do not allow them.
-        Raises GuardRefused if the library for the intersection is not installed.
+            ids although the terms do not allow them, or if no row can be linked.
+        Raises GuardRefused if the library that masks values is not installed.
         """
         alignment = self.alignment
         if not shared:
@@ -222,10 +227,9 @@ class AlignedParams(Params):
         elif alignment.method == "position" and data.ids is None:
             return None
         elif alignment.method == "ecdh":  # checked now, matched during the session
-            if alignment.match_keys:
-                alignment.match_key_values(data)
-            else:
-                alignment.identify_rows(data)
+            if not any(key.n_unique for key in alignment.match_key_values(data)):
+                kind = "match keys" if alignment.match_keys else "ids"
+                raise InvalidData(_NO_VALUES.format(kind=kind))
             ristretto.load_sodium()
             return None
         else:

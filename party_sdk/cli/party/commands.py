@@ -228,7 +228,7 @@ def _joined_lines(
         say(
             f"{word}: each other party of your row group may bring at most "
             f"{quota:g} for each of your rows (ids_per_row); how many each brings is "
-            "shown before yours are sent, blinded"
+            "shown before yours are sent, masked"
         )
     terms, slot, typed = member.terms, member.invitation.slot, invitation_text()
     # The file name of an invitation may be printed; the invitation itself is a secret.

@@ -118,13 +118,23 @@ def test_rows_without_ids_are_refused_with_what_to_do() -> None:
     assert "position" not in refused.value.detail, "the rows are others there"
 
 
+def test_a_table_whose_ids_all_stand_for_a_missing_one_is_refused() -> None:
+    unknown = ["unknown", "n/a", "0000"]
+    with pytest.raises(InvalidData, match=r"No row can be linked: the ids .*id-column"):
+        arrived(unknown, method="ecdh")
+    keys = {"method": "ecdh", "match_keys": ["name"]}
+    with pytest.raises(InvalidData, match="No row can be linked: the match keys"):
+        arrived(unknown[:2], **keys)
+    assert arrived(unknown, MIXED, "alone", method="ecdh").rows is None
+
+
 @pytest.mark.parametrize("method", ["declared", "position", "ecdh"])
 def test_two_rows_of_one_id_are_refused_by_both(method: str) -> None:
     with pytest.raises(InvalidData, match="Rows 1 and 3 have the same id"):
         arrived(["Ada", "b", "ada "], method=method)
 
 
-def test_an_intersection_needs_its_library_where_rows_are_shared(
+def test_linkage_needs_its_library_where_rows_are_shared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def missing() -> None:
@@ -175,7 +185,7 @@ def test_ids_are_compared_also_where_rows_align_by_position(ids: str) -> None:
         simulation.run(params(method="position"), one.layout, data, seed=1)
 
 
-def test_an_unshared_row_group_needs_no_ids_in_an_intersection() -> None:
+def test_an_unshared_row_group_needs_no_ids_to_link_by() -> None:
     rows = {"a": shuffled(1, 40), "b": shuffled(2, 40), "alone": list(range(40, N))}
     data = {
         slot.name: MatrixSource(
@@ -186,8 +196,10 @@ def test_an_unshared_row_group_needs_no_ids_in_an_intersection() -> None:
         for slot in MIXED.slots
     }
     for method in ("declared", "ecdh"):
+        # more rows than the party alone has, which shares none
+        said = {"method": method, "minimum_overlap": 40}
         chosen = DataCollaboration(
-            n_clusters=3, alignment=Alignment.model_validate({"method": method})
+            n_clusters=3, alignment=Alignment.model_validate(said)
         )
         found = simulation.run(chosen, MIXED, data, seed=1).outcomes
         assert len(found["alone"].labels) == N - 40

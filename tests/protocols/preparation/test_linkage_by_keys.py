@@ -160,11 +160,11 @@ def test_keys_are_masked_and_shown_in_turn() -> None:
     slot, party = "r1c1", linkage.LinkageParty(params().alignment)
     running.memories[slot] = running.answer(slot).memory
     context = running.context(slot)
-    with pytest.raises(ProtocolFailed, match="tokens out of turn"):
+    with pytest.raises(ProtocolFailed, match="mask a list a second time"):
         party.reply(context, linkage.ShowTokens(), running.data[slot])
     keys = np.zeros((3, 40, 32), np.uint8)
     for content, why in (
-        (Digests(rows="", columns=""), "may send only masked match keys"),
+        (Digests(rows="", columns=""), "may send only masked values"),
         (linkage.MaskedKeys(points=keys, n_masks=2), "out of turn"),
     ):
         with pytest.raises(EnvelopeRefused, match=why):

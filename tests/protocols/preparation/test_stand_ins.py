@@ -95,7 +95,7 @@ def test_a_key_counts_rows_that_a_stand_in_leaves_without_a_value() -> None:
     assert by_name.values[40] is not None
 
 
-def test_an_intersection_leaves_rows_without_ids_out() -> None:
+def test_linkage_by_ids_leaves_rows_without_ids_out() -> None:
     data = MatrixSource(np.zeros((3, 1)), ids=["a", "unknown", "c"])
     assert Alignment(method="ecdh").identify_rows(data).rows.tolist() == [0, 2]
     assert len(Alignment().identify_rows(data).ids) == 3

@@ -97,10 +97,10 @@ def test_columns_split_by_parties_with_a_given_start(
     assert run_beside(crowd, tmp_path, COLUMNS.names) == crowd.expected()
 
 
-def test_common_rows_by_private_intersection(
+def test_common_rows_by_ids(
     gather: Callable[..., Crowd], tmp_path: Path
 ) -> None:
-    """The first slot holds the key; parties hold different rows in another order."""
+    """Parties hold different rows in another order."""
     alignment = Alignment(method="ecdh", minimum_share=0.1)
     parts = simulation.split(make_rows(), COLUMNS, seed=1, missing=0.2)
     crowd = gather(LLF.model_copy(update={"alignment": alignment}), parts)

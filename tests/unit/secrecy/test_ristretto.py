@@ -1,4 +1,4 @@
-"""The keyed function of ids: right values, and nothing else to be had."""
+"""Masks of several parties: one value in any order, and nothing else to be had."""
 
 import sys
 
@@ -8,44 +8,38 @@ import pytest
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.secrecy import ristretto
-from clustering_protocols.secrecy.ristretto import (
-    RistrettoKey,
-    blind,
-    hash_ids,
-    unblind,
-)
+from clustering_protocols.secrecy.ristretto import RistrettoKey, hash_values
 
 HERE, THERE = b"this session", b"another session"
-IDS = [b"ada", b"bob", b"cyd"]
+VALUES = [b"ada", b"bob", b"cyd"]
 
 
 def stream(number: int) -> KeyedStream:
     return KeyedStream(bytes([number]) * 32)
 
 
-def asked(key: RistrettoKey, draw: int) -> list[list[int]]:
-    blinded = blind(IDS, HERE, stream(draw))
-    assert blinded.shape == (3, ristretto.N_BYTES)
-    return unblind(key.multiply(blinded), stream(draw)).tolist()
+def test_a_value_is_the_same_whoever_masks_first() -> None:
+    one, other = RistrettoKey(stream(1)), RistrettoKey(stream(2))
+    masked = one.evaluate(hash_values(VALUES, HERE, stream(9)))
+    assert masked.shape == (3, ristretto.N_BYTES)
+    again = other.evaluate(hash_values(VALUES, HERE, stream(8)))
+    assert one.multiply(again).tolist() == other.multiply(masked).tolist()
+    elsewhere = one.evaluate(hash_values(VALUES, THERE, stream(9)))
+    values = [*masked, *again, *elsewhere]
+    assert len({bytes(value) for value in values}) == len(values)
 
 
-def test_an_oprf_result_does_not_depend_on_the_blinding() -> None:
+def test_rows_without_a_value_have_points_of_their_own() -> None:
+    one, same, other = (
+        list(hash_values([None, None], HERE, stream(number))) for number in (5, 5, 6)
+    )
+    assert one == same
+    assert len({*one, *other}) == 4
+
+
+def test_points_that_are_none_are_not_masked() -> None:
     key = RistrettoKey(stream(1))
-    values = key.evaluate(hash_ids(IDS, HERE))
-    assert asked(key, 5) == asked(key, 6) == values.tolist()
-    elsewhere = key.evaluate(hash_ids(IDS, THERE))
-    assert len({bytes(value) for value in (*values, *elsewhere)}) == 6
-
-
-def test_blinded_ids_follow_from_the_stream_and_no_two_are_alike() -> None:
-    one, same, other = (blind([b"ada"] * 2, HERE, stream(n)) for n in (5, 5, 6))
-    assert one.tolist() == same.tolist()
-    assert len({row.tobytes() for row in [*one, *other]}) == 4
-
-
-def test_points_that_are_none_are_not_evaluated() -> None:
-    key = RistrettoKey(stream(1))
-    good = blind(IDS, HERE, stream(5))
+    good = key.evaluate(hash_values(VALUES, HERE, stream(9)))
     for width in (31, 33):
         with pytest.raises(GuardRefused, match="no point"):
             key.multiply(np.ones((1, width), np.uint8))

@@ -5,7 +5,7 @@ import type { Outcome, Table } from "../session/contract.ts";
 import { clusteredColumns } from "../table/dictionary.ts";
 import { refuse } from "../wire/problems.ts";
 import { normalisedId } from "./identifiers.ts";
-import { keyValues } from "./match-keys/key-values.ts";
+import { keyValues, type KeyValues } from "./match-keys/key-values.ts";
 import type { Alignment } from "./params.ts";
 import { unnamedRows } from "./stand-ins.ts";
 
@@ -16,7 +16,7 @@ export interface Arrival {
 }
 
 /** Different ids in the form in which they are compared, and the rows that they name. */
-export interface Identified {
+interface Identified {
   readonly ids: readonly string[];
   readonly rows: readonly number[];
 }
@@ -43,21 +43,32 @@ function sharedRows(
   { ids }: Table,
   alignment: Alignment,
 ): readonly number[] | undefined {
-  const { method, matchKeys } = alignment;
-  if (matchKeys.length) {
-    keyValues(ids, alignment); // refuses keys that name too few rows
+  const { method } = alignment;
+  if (method === "ecdh") {
+    const keys = comparedValues(ids, alignment); // refuses keys that name too few rows
+    if (keys.every((values) => values.every((value) => value === undefined))) {
+      refuse(
+        "invalid-data",
+        "No row can be linked: its ids or match keys are empty, belong to several " +
+          "rows, or stand for a missing value. Name the right id columns.",
+      );
+    }
     return undefined;
   }
   if (!ids && method === "position") return undefined;
-  if (!ids) {
-    return refuse(
-      "invalid-data",
-      "Other parties hold the same rows: name an id column.",
-    );
-  }
   const found = identify(ids, alignment);
-  if (method === "ecdh") return undefined;
   return method === "declared" ? rowsById(found) : found.rows;
+}
+
+/** The values by which rows are linked: those of each match key, or else their ids. */
+export function comparedValues(
+  ids: readonly string[] | undefined,
+  alignment: Alignment,
+): readonly KeyValues[] {
+  if (alignment.matchKeys.length) return keyValues(ids, alignment);
+  const own = identify(ids, alignment);
+  const names = new Map(own.rows.map((row, place) => [row, own.ids[place]!]));
+  return [ids!.map((_, row) => names.get(row))];
 }
 
 /** Rows that nobody else holds: only the party itself needs their ids. */
@@ -75,10 +86,16 @@ function ownRows(
 }
 
 /** Refuses empty ids, and equal ones unless the first of them counts. */
-export function identify(
-  names: readonly string[],
+function identify(
+  names: readonly string[] | undefined,
   { method, normalisation, duplicates }: Alignment,
 ): Identified {
+  if (!names) {
+    return refuse(
+      "invalid-data",
+      "Other parties hold the same rows: name an id column.",
+    );
+  }
   const seen = new Map<string, number>();
   const unnamed = method === "ecdh" ? unnamedRows(names) : new Set<number>();
   names.forEach((name, row) => {

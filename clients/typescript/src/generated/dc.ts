@@ -9,31 +9,26 @@ import {
   ALIGNMENT_COMPARE_DIGESTS_TASK,
   ALIGNMENT_DIGESTS_CONTRIBUTION,
   ALIGNMENT_DIGESTS_ENVELOPE,
+  STATISTICS_MEASURE_TASK,
+  STATISTICS_MEASURED_CONTRIBUTION,
+  STATISTICS_POOL_TASK,
+  STATISTICS_POOLED_CONTRIBUTION,
+  STATISTICS_MOMENTS_ENVELOPE,
+  STATISTICS_POOLED_MOMENTS_ENVELOPE,
+  CLOSING_SIGN_TASK,
+  CLOSING_SIGNED_CONTRIBUTION,
   MOMENTS_ADD_UP_TASK,
   MOMENTS_SHARE_CONTRIBUTION,
-  CLOSING_CONCLUDE_TASK,
-  CLOSING_SIGNED_CONTRIBUTION,
-  INTERSECTION_BLIND_TASK,
-  INTERSECTION_COUNTED_CONTRIBUTION,
-  INTERSECTION_EVALUATE_TASK,
-  INTERSECTION_EVALUATED_CONTRIBUTION,
-  INTERSECTION_UNBLIND_TASK,
-  INTERSECTION_SHOWN_CONTRIBUTION,
-  INTERSECTION_SELECT_TASK,
-  INTERSECTION_DIGESTS_CONTRIBUTION,
-  INTERSECTION_BLINDED_IDS_ENVELOPE,
-  INTERSECTION_ANSWERS_ENVELOPE,
-  INTERSECTION_DIGESTS_ENVELOPE,
   LINKAGE_MASK_KEYS_TASK,
   LINKAGE_KEYS_MASKED_CONTRIBUTION,
-  LINKAGE_PASS_KEYS_TASK,
-  LINKAGE_KEYS_PASSED_CONTRIBUTION,
   LINKAGE_SHOW_TOKENS_TASK,
   LINKAGE_KEY_TOKENS_CONTRIBUTION,
   LINKAGE_SELECT_LINKED_TASK,
   LINKAGE_DIGESTS_CONTRIBUTION,
   LINKAGE_MASKED_KEYS_ENVELOPE,
   LINKAGE_DIGESTS_ENVELOPE,
+  LINKAGE_PASS_KEYS_TASK,
+  LINKAGE_KEYS_PASSED_CONTRIBUTION,
   FILLING_ADD_UP_TASK,
   FILLING_SHARE_CONTRIBUTION,
   SITE_EFFECTS_ADD_UP_TASK,
@@ -46,6 +41,7 @@ import {
   PROFILES_PROFILE_TOLD_CONTRIBUTION,
   PROFILES_READ_PROFILES_TASK,
   PROFILES_PROFILES_READ_CONTRIBUTION,
+  CLOSING_CONCLUDE_TASK,
 } from "./shared.ts";
 import type { Floats, Ints } from "../wire/arrays.ts";
 import type { MessageSpec } from "../wire/messages.ts";
@@ -108,34 +104,6 @@ export interface ClosingSummary {
   readonly starts: Ints;
 }
 
-export interface RangesMeasure {
-  readonly kind: "measure";
-}
-
-export interface RangesMeasured {
-  readonly kind: "measured";
-}
-
-export interface RangesPool {
-  readonly kind: "pool";
-}
-
-export interface RangesPooled {
-  readonly kind: "pooled";
-}
-
-export interface RangesOwnRanges {
-  readonly kind: "own-ranges";
-  readonly minimum: Floats;
-  readonly maximum: Floats;
-}
-
-export interface RangesPooledRanges {
-  readonly kind: "pooled-ranges";
-  readonly minimum: Floats;
-  readonly maximum: Floats;
-}
-
 export const VERSION = 2;
 
 export const MESSAGES: readonly MessageSpec[] = [
@@ -147,8 +115,12 @@ export const MESSAGES: readonly MessageSpec[] = [
   ALIGNMENT_COMPARE_DIGESTS_TASK,
   ALIGNMENT_DIGESTS_CONTRIBUTION,
   ALIGNMENT_DIGESTS_ENVELOPE,
-  MOMENTS_ADD_UP_TASK,
-  MOMENTS_SHARE_CONTRIBUTION,
+  STATISTICS_MEASURE_TASK,
+  STATISTICS_MEASURED_CONTRIBUTION,
+  STATISTICS_POOL_TASK,
+  STATISTICS_POOLED_CONTRIBUTION,
+  STATISTICS_MOMENTS_ENVELOPE,
+  STATISTICS_POOLED_MOMENTS_ENVELOPE,
   {
     stage: "upload",
     kind: "project",
@@ -273,7 +245,7 @@ export const MESSAGES: readonly MessageSpec[] = [
       required: ["inertia", "n_dimensions"],
     },
   },
-  CLOSING_CONCLUDE_TASK,
+  CLOSING_SIGN_TASK,
   CLOSING_SIGNED_CONTRIBUTION,
   {
     stage: "closing",
@@ -359,126 +331,18 @@ export const MESSAGES: readonly MessageSpec[] = [
       required: ["inertia", "n_dimensions"],
     },
   },
-  {
-    stage: "ranges",
-    kind: "measure",
-    version: 1,
-    role: "task",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description:
-        "Task of round 1: measure the ranges of your rows, and seal them to the leader.",
-      title: "Measure",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "ranges",
-    kind: "measured",
-    version: 1,
-    role: "contribution",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Contribution of round 1: confirms the task.",
-      title: "MeasuredColumns",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "ranges",
-    kind: "pool",
-    version: 1,
-    role: "task",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description:
-        "Task of round 2: if you are the leader, seal the pooled ranges to the members.",
-      title: "Pool",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "ranges",
-    kind: "pooled",
-    version: 1,
-    role: "contribution",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Contribution of round 2: confirms the task.",
-      title: "PooledColumns",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "ranges",
-    kind: "own-ranges",
-    version: 1,
-    role: "envelope",
-    arrays: [
-      { name: "minimum", dtype: "float64", shape: ["m"], bounds: [null, null] },
-      { name: "maximum", dtype: "float64", shape: ["m"], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description:
-        "Envelope and memory: the smallest and largest value of each of a party's features.",
-      title: "OwnRanges",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "ranges",
-    kind: "pooled-ranges",
-    version: 1,
-    role: "envelope",
-    arrays: [
-      { name: "minimum", dtype: "float64", shape: ["m"], bounds: [null, null] },
-      { name: "maximum", dtype: "float64", shape: ["m"], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description: "Envelope and memory: ranges over all rows of the column group.",
-      title: "PooledRanges",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  INTERSECTION_BLIND_TASK,
-  INTERSECTION_COUNTED_CONTRIBUTION,
-  INTERSECTION_EVALUATE_TASK,
-  INTERSECTION_EVALUATED_CONTRIBUTION,
-  INTERSECTION_UNBLIND_TASK,
-  INTERSECTION_SHOWN_CONTRIBUTION,
-  INTERSECTION_SELECT_TASK,
-  INTERSECTION_DIGESTS_CONTRIBUTION,
-  INTERSECTION_BLINDED_IDS_ENVELOPE,
-  INTERSECTION_ANSWERS_ENVELOPE,
-  INTERSECTION_DIGESTS_ENVELOPE,
+  MOMENTS_ADD_UP_TASK,
+  MOMENTS_SHARE_CONTRIBUTION,
   LINKAGE_MASK_KEYS_TASK,
   LINKAGE_KEYS_MASKED_CONTRIBUTION,
-  LINKAGE_PASS_KEYS_TASK,
-  LINKAGE_KEYS_PASSED_CONTRIBUTION,
   LINKAGE_SHOW_TOKENS_TASK,
   LINKAGE_KEY_TOKENS_CONTRIBUTION,
   LINKAGE_SELECT_LINKED_TASK,
   LINKAGE_DIGESTS_CONTRIBUTION,
   LINKAGE_MASKED_KEYS_ENVELOPE,
   LINKAGE_DIGESTS_ENVELOPE,
+  LINKAGE_PASS_KEYS_TASK,
+  LINKAGE_KEYS_PASSED_CONTRIBUTION,
   FILLING_ADD_UP_TASK,
   FILLING_SHARE_CONTRIBUTION,
   SITE_EFFECTS_ADD_UP_TASK,
@@ -491,4 +355,5 @@ export const MESSAGES: readonly MessageSpec[] = [
   PROFILES_PROFILE_TOLD_CONTRIBUTION,
   PROFILES_READ_PROFILES_TASK,
   PROFILES_PROFILES_READ_CONTRIBUTION,
+  CLOSING_CONCLUDE_TASK,
 ];

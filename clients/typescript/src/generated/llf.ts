@@ -11,19 +11,14 @@ import {
   ALIGNMENT_DIGESTS_ENVELOPE,
   MOMENTS_ADD_UP_TASK,
   MOMENTS_SHARE_CONTRIBUTION,
-  CLOSING_CONCLUDE_TASK,
+  CLOSING_SIGN_TASK,
   CLOSING_SIGNED_CONTRIBUTION,
-  INTERSECTION_BLIND_TASK,
-  INTERSECTION_COUNTED_CONTRIBUTION,
-  INTERSECTION_EVALUATE_TASK,
-  INTERSECTION_EVALUATED_CONTRIBUTION,
-  INTERSECTION_UNBLIND_TASK,
-  INTERSECTION_SHOWN_CONTRIBUTION,
-  INTERSECTION_SELECT_TASK,
-  INTERSECTION_DIGESTS_CONTRIBUTION,
-  INTERSECTION_BLINDED_IDS_ENVELOPE,
-  INTERSECTION_ANSWERS_ENVELOPE,
-  INTERSECTION_DIGESTS_ENVELOPE,
+  STATISTICS_MEASURE_TASK,
+  STATISTICS_MEASURED_CONTRIBUTION,
+  STATISTICS_POOL_TASK,
+  STATISTICS_POOLED_CONTRIBUTION,
+  STATISTICS_MOMENTS_ENVELOPE,
+  STATISTICS_POOLED_MOMENTS_ENVELOPE,
   LINKAGE_MASK_KEYS_TASK,
   LINKAGE_KEYS_MASKED_CONTRIBUTION,
   LINKAGE_PASS_KEYS_TASK,
@@ -46,6 +41,7 @@ import {
   PROFILES_PROFILE_TOLD_CONTRIBUTION,
   PROFILES_READ_PROFILES_TASK,
   PROFILES_PROFILES_READ_CONTRIBUTION,
+  CLOSING_CONCLUDE_TASK,
   type Figures,
   FIGURES,
 } from "./shared.ts";
@@ -82,8 +78,8 @@ export interface StartCandidates {
   readonly sizes: Ints;
 }
 
-export interface StartLaneStarts {
-  readonly kind: "lane-starts";
+export interface StartStartCentroids {
+  readonly kind: "start-centroids";
   readonly centroids: Floats;
 }
 
@@ -284,6 +280,11 @@ export interface ClosingColumnsSummary {
   readonly tolerances: Floats;
 }
 
+export interface StartLaneStarts {
+  readonly kind: "lane-starts";
+  readonly centroids: Floats;
+}
+
 export interface RaceAddUp {
   readonly kind: "add-up";
   readonly phase: number;
@@ -424,22 +425,16 @@ export const MESSAGES: readonly MessageSpec[] = [
   },
   {
     stage: "start",
-    kind: "lane-starts",
+    kind: "start-centroids",
     version: 1,
     role: "envelope",
     arrays: [
-      {
-        name: "centroids",
-        dtype: "float64",
-        shape: ["lanes", "k", "m"],
-        bounds: [null, null],
-      },
+      { name: "centroids", dtype: "float64", shape: ["k", "m"], bounds: [null, null] },
     ],
     values: {
       additionalProperties: false,
-      description:
-        "Envelope and memory: the initial centroids V(0) of each lane, in scaled units.",
-      title: "LaneStarts",
+      description: "Envelope and memory: the initial centroids V(0), in scaled units.",
+      title: "StartCentroids",
       type: "object",
       properties: {},
       required: [],
@@ -706,7 +701,7 @@ export const MESSAGES: readonly MessageSpec[] = [
       required: ["n_updates"],
     },
   },
-  CLOSING_CONCLUDE_TASK,
+  CLOSING_SIGN_TASK,
   CLOSING_SIGNED_CONTRIBUTION,
   {
     stage: "closing",
@@ -767,6 +762,12 @@ export const MESSAGES: readonly MessageSpec[] = [
       required: ["n_updates"],
     },
   },
+  STATISTICS_MEASURE_TASK,
+  STATISTICS_MEASURED_CONTRIBUTION,
+  STATISTICS_POOL_TASK,
+  STATISTICS_POOLED_CONTRIBUTION,
+  STATISTICS_MOMENTS_ENVELOPE,
+  STATISTICS_POOLED_MOMENTS_ENVELOPE,
   {
     stage: "start",
     kind: "measure-groups",
@@ -1007,6 +1008,29 @@ export const MESSAGES: readonly MessageSpec[] = [
     },
   },
   {
+    stage: "start",
+    kind: "lane-starts",
+    version: 1,
+    role: "envelope",
+    arrays: [
+      {
+        name: "centroids",
+        dtype: "float64",
+        shape: ["lanes", "k", "m"],
+        bounds: [null, null],
+      },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Envelope and, until a lane is chosen, memory: V(0) of each lane, in scaled units.",
+      title: "LaneStarts",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
     stage: "race",
     kind: "add-up",
     version: 1,
@@ -1043,17 +1067,6 @@ export const MESSAGES: readonly MessageSpec[] = [
       required: [],
     },
   },
-  INTERSECTION_BLIND_TASK,
-  INTERSECTION_COUNTED_CONTRIBUTION,
-  INTERSECTION_EVALUATE_TASK,
-  INTERSECTION_EVALUATED_CONTRIBUTION,
-  INTERSECTION_UNBLIND_TASK,
-  INTERSECTION_SHOWN_CONTRIBUTION,
-  INTERSECTION_SELECT_TASK,
-  INTERSECTION_DIGESTS_CONTRIBUTION,
-  INTERSECTION_BLINDED_IDS_ENVELOPE,
-  INTERSECTION_ANSWERS_ENVELOPE,
-  INTERSECTION_DIGESTS_ENVELOPE,
   LINKAGE_MASK_KEYS_TASK,
   LINKAGE_KEYS_MASKED_CONTRIBUTION,
   LINKAGE_PASS_KEYS_TASK,
@@ -1076,4 +1089,5 @@ export const MESSAGES: readonly MessageSpec[] = [
   PROFILES_PROFILE_TOLD_CONTRIBUTION,
   PROFILES_READ_PROFILES_TASK,
   PROFILES_PROFILES_READ_CONTRIBUTION,
+  CLOSING_CONCLUDE_TASK,
 ];

@@ -1,6 +1,6 @@
 /** Messages of several protocols. Written by scripts/generate.ts. */
 
-import type { Bytes, Ints, Words } from "../wire/arrays.ts";
+import type { Bytes, Floats, Ints, Words } from "../wire/arrays.ts";
 import type { MessageSpec } from "../wire/messages.ts";
 
 export interface OpeningSign {
@@ -12,10 +12,8 @@ export interface OpeningSigned {
   readonly signature: string;
 }
 
-export interface ClosingConclude {
-  readonly kind: "conclude";
-  readonly figures: readonly Figures[];
-  readonly chosen: number;
+export interface ClosingSign {
+  readonly kind: "sign";
 }
 
 export interface ClosingSigned {
@@ -88,6 +86,12 @@ export interface ProfilesProfilesRead {
   readonly kind: "profiles-read";
 }
 
+export interface ClosingConclude {
+  readonly kind: "conclude";
+  readonly figures: readonly Figures[];
+  readonly chosen: number;
+}
+
 export interface SecretsShareSecrets {
   readonly kind: "share-secrets";
 }
@@ -98,7 +102,7 @@ export interface SecretsSecretsShared {
 
 export interface SecretsGroupSecret {
   readonly kind: "group-secret";
-  readonly scope: "row" | "column";
+  readonly scope: "all" | "row" | "column";
   readonly secret: string;
 }
 
@@ -123,53 +127,38 @@ export interface MomentsShare {
   readonly words: Words;
 }
 
-export interface IntersectionBlind {
-  readonly kind: "blind";
+export interface StatisticsMeasure {
+  readonly kind: "measure";
 }
 
-export interface IntersectionCounted {
-  readonly kind: "counted";
-  readonly n_ids: number;
-  readonly tokens: Bytes;
+export interface StatisticsMeasured {
+  readonly kind: "measured";
 }
 
-export interface IntersectionEvaluate {
-  readonly kind: "evaluate";
+export interface StatisticsPool {
+  readonly kind: "pool";
 }
 
-export interface IntersectionEvaluated {
-  readonly kind: "evaluated";
+export interface StatisticsPooled {
+  readonly kind: "pooled";
 }
 
-export interface IntersectionUnblind {
-  readonly kind: "unblind";
+export interface StatisticsMoments {
+  readonly kind: "moments";
+  readonly n_rows: number;
+  readonly mean: Floats;
+  readonly deviations: Floats;
+  readonly minimum: Floats;
+  readonly maximum: Floats;
 }
 
-export interface IntersectionShown {
-  readonly kind: "shown";
-  readonly tokens: Bytes;
-}
-
-export interface IntersectionSelect {
-  readonly kind: "select";
-  readonly n_rows: Readonly<Record<string, number>>;
-  readonly common: Bytes;
-}
-
-export interface IntersectionDigests {
-  readonly kind: "digests";
-  readonly rows: string;
-  readonly columns: string;
-}
-
-export interface IntersectionBlindedIds {
-  readonly kind: "blinded-ids";
-  readonly elements: Bytes;
-}
-
-export interface IntersectionAnswers {
-  readonly kind: "answers";
-  readonly elements: Bytes;
+export interface StatisticsPooledMoments {
+  readonly kind: "pooled-moments";
+  readonly n_rows: number;
+  readonly mean: Floats;
+  readonly deviations: Floats;
+  readonly minimum: Floats;
+  readonly maximum: Floats;
 }
 
 export interface LinkageMaskKeys {
@@ -364,24 +353,19 @@ export const OPENING_SIGNED_CONTRIBUTION: MessageSpec = {
   },
 };
 
-export const CLOSING_CONCLUDE_TASK: MessageSpec = {
+export const CLOSING_SIGN_TASK: MessageSpec = {
   stage: "closing",
-  kind: "conclude",
+  kind: "sign",
   version: 1,
   role: "task",
   arrays: [],
   values: {
-    $defs: { Figures: FIGURES },
     additionalProperties: false,
-    description:
-      "A task to sign, with the figures of all runs; the party remembers the task.\n\nfigures: the figures of each run, in order; empty if the protocol computes none, or\n    the session has one run.\nchosen: the number of the run to which the results belong, from 0.",
-    title: "Conclude",
+    description: "A task that asks for a signature of the transcript so far.",
+    title: "Sign",
     type: "object",
-    properties: {
-      figures: { items: { $ref: "#/$defs/Figures" }, title: "Figures", type: "array" },
-      chosen: { minimum: 0, title: "Chosen", type: "integer" },
-    },
-    required: ["figures", "chosen"],
+    properties: {},
+    required: [],
   },
 };
 
@@ -618,6 +602,27 @@ export const PROFILES_PROFILES_READ_CONTRIBUTION: MessageSpec = {
   },
 };
 
+export const CLOSING_CONCLUDE_TASK: MessageSpec = {
+  stage: "closing",
+  kind: "conclude",
+  version: 1,
+  role: "task",
+  arrays: [],
+  values: {
+    $defs: { Figures: FIGURES },
+    additionalProperties: false,
+    description:
+      "A task to sign, with the figures of all runs; the party remembers the task.\n\nfigures: the figures of each run, in order; empty if the protocol computes none.\nchosen: the number of the run to which the results belong, from 0.",
+    title: "Conclude",
+    type: "object",
+    properties: {
+      figures: { items: { $ref: "#/$defs/Figures" }, title: "Figures", type: "array" },
+      chosen: { minimum: 0, title: "Chosen", type: "integer" },
+    },
+    required: ["figures", "chosen"],
+  },
+};
+
 export const SECRETS_SHARE_SECRETS_TASK: MessageSpec = {
   stage: "secrets",
   kind: "share-secrets",
@@ -664,7 +669,7 @@ export const SECRETS_GROUP_SECRET_ENVELOPE: MessageSpec = {
     title: "GroupSecret",
     type: "object",
     properties: {
-      scope: { enum: ["row", "column"], title: "Scope", type: "string" },
+      scope: { enum: ["all", "row", "column"], title: "Scope", type: "string" },
       secret: { pattern: "^[0-9a-f]{64}$", title: "Secret", type: "string" },
     },
     required: ["scope", "secret"],
@@ -760,202 +765,113 @@ export const MOMENTS_SHARE_CONTRIBUTION: MessageSpec = {
   },
 };
 
-export const INTERSECTION_BLIND_TASK: MessageSpec = {
-  stage: "intersection",
-  kind: "blind",
+export const STATISTICS_MEASURE_TASK: MessageSpec = {
+  stage: "statistics",
+  kind: "measure",
   version: 1,
   role: "task",
   arrays: [],
   values: {
     additionalProperties: false,
     description:
-      "Task: send the number of your ids, and seal the blinded ids to your leader.",
-    title: "Blind",
+      "Task of round 1: compute the moments or ranges, and seal them to the leader.",
+    title: "Measure",
     type: "object",
     properties: {},
     required: [],
   },
 };
 
-export const INTERSECTION_COUNTED_CONTRIBUTION: MessageSpec = {
-  stage: "intersection",
-  kind: "counted",
-  version: 1,
-  role: "contribution",
-  arrays: [{ name: "tokens", dtype: "uint8", shape: ["t", 32], bounds: [null, null] }],
-  values: {
-    additionalProperties: false,
-    description:
-      "Contribution: the number of a party's ids; from leaders, also the ids' tokens.",
-    title: "IdCount",
-    type: "object",
-    properties: { n_ids: { minimum: 1, title: "N Ids", type: "integer" } },
-    required: ["n_ids"],
-  },
-};
-
-export const INTERSECTION_EVALUATE_TASK: MessageSpec = {
-  stage: "intersection",
-  kind: "evaluate",
-  version: 1,
-  role: "task",
-  arrays: [],
-  values: {
-    additionalProperties: false,
-    description: "Task for leaders: evaluate the members' blinded ids.",
-    title: "Evaluate",
-    type: "object",
-    properties: {},
-    required: [],
-  },
-};
-
-export const INTERSECTION_EVALUATED_CONTRIBUTION: MessageSpec = {
-  stage: "intersection",
-  kind: "evaluated",
+export const STATISTICS_MEASURED_CONTRIBUTION: MessageSpec = {
+  stage: "statistics",
+  kind: "measured",
   version: 1,
   role: "contribution",
   arrays: [],
   values: {
     additionalProperties: false,
-    description:
-      "Contribution and memory of the leader: confirms that it has evaluated the ids.",
-    title: "EvaluatedTokens",
+    description: "Contribution of round 1: confirms the task.",
+    title: "MeasuredColumns",
     type: "object",
     properties: {},
     required: [],
   },
 };
 
-export const INTERSECTION_UNBLIND_TASK: MessageSpec = {
-  stage: "intersection",
-  kind: "unblind",
+export const STATISTICS_POOL_TASK: MessageSpec = {
+  stage: "statistics",
+  kind: "pool",
   version: 1,
   role: "task",
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Task for members other than the leader: send your tokens.",
-    title: "Unblind",
+    description:
+      "Task of round 2: if you are the leader, seal the pooled values to the members.",
+    title: "Pool",
     type: "object",
     properties: {},
     required: [],
   },
 };
 
-export const INTERSECTION_SHOWN_CONTRIBUTION: MessageSpec = {
-  stage: "intersection",
-  kind: "shown",
+export const STATISTICS_POOLED_CONTRIBUTION: MessageSpec = {
+  stage: "statistics",
+  kind: "pooled",
   version: 1,
   role: "contribution",
-  arrays: [{ name: "tokens", dtype: "uint8", shape: ["t", 32], bounds: [null, null] }],
+  arrays: [],
   values: {
     additionalProperties: false,
-    description: "Contribution: the sorted tokens of a party.",
-    title: "PartyTokens",
+    description: "Contribution of round 2: confirms the task.",
+    title: "PooledColumns",
     type: "object",
     properties: {},
     required: [],
   },
 };
 
-export const INTERSECTION_SELECT_TASK: MessageSpec = {
-  stage: "intersection",
-  kind: "select",
+export const STATISTICS_MOMENTS_ENVELOPE: MessageSpec = {
+  stage: "statistics",
+  kind: "moments",
   version: 1,
-  role: "task",
-  arrays: [{ name: "common", dtype: "uint8", shape: ["t"], bounds: [null, 1] }],
+  role: "envelope",
+  arrays: [
+    { name: "mean", dtype: "float64", shape: ["moments"], bounds: [null, null] },
+    { name: "deviations", dtype: "float64", shape: ["moments"], bounds: [0, null] },
+    { name: "minimum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
+    { name: "maximum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
+  ],
   values: {
     additionalProperties: false,
     description:
-      "Task: select the rows with common tokens.\n\ncommon: 1 for each of the slot's tokens that is common, else 0. The array is empty\n    for a slot that is alone in its row group, since all of its rows take part.\nn_rows: the number of participating rows of each slot.",
-    title: "Select",
+      "Envelope: number of rows, and the moments or the range of each feature.\n\ndeviations: the sums of squared deviations from the mean.\n\nArrays that the terms do not need are empty, so that no party discloses them.",
+    title: "Moments",
     type: "object",
-    properties: {
-      n_rows: {
-        additionalProperties: { type: "integer" },
-        title: "N Rows",
-        type: "object",
-      },
-    },
+    properties: { n_rows: { minimum: 1, title: "N Rows", type: "integer" } },
     required: ["n_rows"],
   },
 };
 
-export const INTERSECTION_DIGESTS_CONTRIBUTION: MessageSpec = {
-  stage: "intersection",
-  kind: "digests",
-  version: 1,
-  role: "contribution",
-  arrays: [],
-  values: {
-    additionalProperties: false,
-    description:
-      "Contribution, envelope and memory: keyed digests (hex) of row ids and column names.\n\nIf rows have no ids, ``rows`` is the digest of the number of rows. If no other party\nholds the same rows, it is the digest of an empty list.",
-    title: "Digests",
-    type: "object",
-    properties: {
-      rows: { title: "Rows", type: "string" },
-      columns: { title: "Columns", type: "string" },
-    },
-    required: ["rows", "columns"],
-  },
-};
-
-export const INTERSECTION_BLINDED_IDS_ENVELOPE: MessageSpec = {
-  stage: "intersection",
-  kind: "blinded-ids",
+export const STATISTICS_POOLED_MOMENTS_ENVELOPE: MessageSpec = {
+  stage: "statistics",
+  kind: "pooled-moments",
   version: 1,
   role: "envelope",
   arrays: [
-    { name: "elements", dtype: "uint8", shape: ["n", "w"], bounds: [null, null] },
-  ],
-  values: {
-    additionalProperties: false,
-    description: "Envelope to the leader: the sender's blinded ids.",
-    title: "BlindedIds",
-    type: "object",
-    properties: {},
-    required: [],
-  },
-};
-
-export const INTERSECTION_ANSWERS_ENVELOPE: MessageSpec = {
-  stage: "intersection",
-  kind: "answers",
-  version: 1,
-  role: "envelope",
-  arrays: [
-    { name: "elements", dtype: "uint8", shape: ["n", "w"], bounds: [null, null] },
+    { name: "mean", dtype: "float64", shape: ["moments"], bounds: [null, null] },
+    { name: "deviations", dtype: "float64", shape: ["moments"], bounds: [0, null] },
+    { name: "minimum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
+    { name: "maximum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
   ],
   values: {
     additionalProperties: false,
     description:
-      "Envelope to a member, and its memory: evaluations of the member's blinded ids.",
-    title: "EvaluatedIds",
+      "Envelope and memory: moments or ranges over all rows of the column group.",
+    title: "PooledMoments",
     type: "object",
-    properties: {},
-    required: [],
-  },
-};
-
-export const INTERSECTION_DIGESTS_ENVELOPE: MessageSpec = {
-  stage: "intersection",
-  kind: "digests",
-  version: 1,
-  role: "envelope",
-  arrays: [],
-  values: {
-    additionalProperties: false,
-    description:
-      "Contribution, envelope and memory: keyed digests (hex) of row ids and column names.\n\nIf rows have no ids, ``rows`` is the digest of the number of rows. If no other party\nholds the same rows, it is the digest of an empty list.",
-    title: "Digests",
-    type: "object",
-    properties: {
-      rows: { title: "Rows", type: "string" },
-      columns: { title: "Columns", type: "string" },
-    },
-    required: ["rows", "columns"],
+    properties: { n_rows: { minimum: 1, title: "N Rows", type: "integer" } },
+    required: ["n_rows"],
   },
 };
 

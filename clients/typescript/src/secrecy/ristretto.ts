@@ -1,8 +1,6 @@
-/** Ids as points of ristretto255 (RFC 9496), under a secret scalar. */
+/** Points of ristretto255 (RFC 9496), under a secret scalar. */
 
 import { ristretto255, ristretto255_hasher } from "@noble/curves/ed25519.js";
-import { createHash } from "node:crypto";
-import { lengthPrefixed } from "../wire/bytes.ts";
 import type { KeyedStream } from "./chance.ts";
 
 const { Point } = ristretto255;
@@ -15,18 +13,6 @@ export const WIDE_BYTES = 64; // reduced to a scalar, which is uniform but for 2
 export function drawScalar(stream: KeyedStream): bigint {
   const wide = Buffer.from(stream.take(WIDE_BYTES)).reverse();
   return Point.Fn.create(BigInt(`0x${wide.toString("hex")}`));
-}
-
-export function inverseOf(scalar: bigint): bigint {
-  return Point.Fn.inv(scalar);
-}
-
-/** k · H(id); other contexts have other points. */
-export function maskId(id: string, context: Uint8Array, scalar: bigint): Uint8Array {
-  const begun = createHash("sha512").update(
-    lengthPrefixed("coterie/ristretto/1", context),
-  );
-  return maskWide(new Uint8Array(begun.update(id).digest()), scalar);
 }
 
 /** k · P of the point P that 64 bytes map to. */

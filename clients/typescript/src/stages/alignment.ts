@@ -5,7 +5,6 @@ import type { Alignment } from "../alignment/params.ts";
 import type { Agreement } from "../roster/roster.ts";
 import type { Stage } from "../session/contract.ts";
 import { checkLeaders, digestReply, digestsOf, rowOrder } from "./digests.ts";
-import { intersectionStage } from "./intersection.ts";
 import { linkageStage } from "./linkage.ts";
 
 /** The stage that aligns rows, as the terms say. */
@@ -14,9 +13,8 @@ export function alignmentStage(
   agreement: Agreement,
   slot: string,
 ): Stage {
-  if (alignment.matchKeys.length) return linkageStage(alignment, agreement, slot);
   return alignment.method === "ecdh"
-    ? intersectionStage(alignment, agreement, slot)
+    ? linkageStage(alignment, agreement, slot)
     : comparingStage(alignment);
 }
 

@@ -62,7 +62,8 @@ function checkCounts(
 ): void {
   const { guards } = context.agreement.terms;
   const needed = Math.max(alignment.minimumOverlap, guards.minimum_rows);
-  if (selected < needed) {
+  const isShared = context.group("row").length > 1;
+  if (isShared && selected < needed) {
     refuse(
       "guard-refused",
       `Fewer rows are common than the ${needed} that the terms require.`,

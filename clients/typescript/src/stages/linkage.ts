@@ -1,12 +1,12 @@
 /**
- * Stage: rows of the same people, linked by match keys within each row group.
+ * Stage: rows of the same people, linked by ids or match keys in each row group.
  *
  * The parties of a row group stand in a ring. Each masks the values of its keys and seals
  * them to the next one, which masks them again. The last one sends tokens of what all
  * have masked. The analyst links rows by them, without reading any.
  */
 
-import { keyValues } from "../alignment/match-keys/key-values.ts";
+import { comparedValues } from "../alignment/arrival.ts";
 import type { Alignment } from "../alignment/params.ts";
 import type {
   LinkageKeysMasked,
@@ -61,7 +61,7 @@ export function linkageStage(
         if (task.kind === "pass-keys") return passOn(context);
         if (task.kind === "show-tokens") return showTokens(context);
         const { rows, n_rows } = task as LinkageSelectLinked;
-        const found = findRows(context, numbers(rows), table.rows.length);
+        const found = findRows(context, numbers(rows), alignment, table);
         return selectCommon(context, alignment, table, found, n_rows);
       },
       receive: (context, envelopes) =>
@@ -73,12 +73,8 @@ export function linkageStage(
 }
 
 /** Own values, in an order that nobody else knows. */
-function maskOwn(
-  context: PartyContext,
-  { matchKeys, ...alignment }: Alignment,
-  table: Table,
-): Reply {
-  const found = keyValues(table.ids, { matchKeys, ...alignment });
+function maskOwn(context: PartyContext, alignment: Alignment, table: Table): Reply {
+  const found = comparedValues(table.ids, alignment);
   const size = table.rows.length;
   const order = context.lastingStream("list-order").permutation(size);
   const [mask, filler] = [maskOf(context), context.lastingStream("no-value")];
@@ -90,7 +86,7 @@ function maskOwn(
       filler,
     );
   });
-  const shape = [matchKeys.length, size, POINT_BYTES];
+  const shape = [found.length, size, POINT_BYTES];
   const sent = toNext(context, { shape, data: concat(points) }, 1);
   return { ...sent, contribution: MASKED, remember: { [ORDER]: order } };
 }
@@ -110,8 +106,7 @@ function passOn(context: PartyContext): Reply {
 /** SHA-256 of each point that all have masked: not the point, which could go further. */
 function showTokens(context: PartyContext): Reply {
   const held = context.recall<LinkageMaskedKeys>(HELD);
-  const isWhole = held.n_masks === context.group("row").length - 1;
-  if (!isWhole || !held.points.data.length) {
+  if (held.n_masks !== context.group("row").length - 1) {
     refuse("protocol-failed", "The analyst asks for tokens out of turn.");
   }
   const label = boundTo(context, "token");
@@ -125,21 +120,29 @@ function showTokens(context: PartyContext): Reply {
   return { contribution, remember: { [HELD]: withoutPoints(held) } };
 }
 
-/** Own rows that take part, in the order of all of the row group. */
+/** Own rows that take part, in the order of all of the row group; names are ids. */
 function findRows(
   context: PartyContext,
   places: readonly number[],
-  people: number,
+  alignment: Alignment,
+  table: Table,
 ): CommonRows {
   if (context.group("row").length === 1) {
-    return { rows: [...Array(people).keys()], names: [] };
+    return { rows: [...table.rows.keys()], names: [] };
   }
   const order = context.recall<readonly number[]>(ORDER);
   const isOnce = new Set(places).size === places.length;
   if (!isOnce || places.some((place) => place >= order.length)) {
     refuse("protocol-failed", "The analyst selects missing or repeated rows.");
   }
-  return { rows: places.map((place) => order[place]!), names: [] };
+  const rows = places.map((place) => order[place]!);
+  if (alignment.matchKeys.length) return { rows, names: [] };
+  const ids = comparedValues(table.ids, alignment)[0]!;
+  const names = rows.flatMap((row) => ids[row] ?? []);
+  if (names.length < rows.length) {
+    refuse("protocol-failed", "The analyst selects rows whose ids were not compared.");
+  }
+  return { rows, names };
 }
 
 /** The list of the party before: of this round's masks, and no longer than its rows. */
@@ -154,18 +157,18 @@ function listOf(
   if (sent?.peer !== before || sent.content.kind !== "masked-keys" || more.length) {
     return refuse(
       "envelope-refused",
-      "The previous party may send only masked match keys.",
+      "The previous party may send only masked values.",
     );
   }
   const list = sent.content as LinkageMaskedKeys;
   const held = context.memory.get(HELD) as LinkageMaskedKeys | undefined;
   if (list.n_masks !== (held?.n_masks ?? 0) + 1 || list.n_masks >= ring.length) {
-    refuse("envelope-refused", "Masked match keys arrived out of turn.");
+    refuse("envelope-refused", "Masked values arrived out of turn.");
   }
   const origin = context.member(neighbour(context, -list.n_masks));
   const [keys, size] = list.points.shape;
-  if (keys !== matchKeys.length || size !== origin.n_rows) {
-    refuse("invalid-array", "A list of match keys has another size than its rows.");
+  if (keys !== Math.max(1, matchKeys.length) || size !== origin.n_rows) {
+    refuse("invalid-array", "A list of masked values has another size than its rows.");
   }
   return list;
 }
@@ -191,13 +194,16 @@ function maskFurther(
   context: PartyContext,
   { points: { data } }: LinkageMaskedKeys,
 ): readonly Uint8Array[] {
+  if (!data.length) {
+    refuse("protocol-failed", "The analyst asks to mask a list a second time.");
+  }
   const mask = maskOf(context);
   return Array.from({ length: data.length / POINT_BYTES }, (_, place) => {
     const point = data.subarray(place * POINT_BYTES, (place + 1) * POINT_BYTES);
     try {
       return mask.goOn(point);
     } catch {
-      return refuse("guard-refused", "A masked match key is not a point of the group.");
+      return refuse("guard-refused", "A masked value is not a point of the group.");
     }
   });
 }

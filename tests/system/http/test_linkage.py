@@ -39,7 +39,7 @@ def test_http_gives_the_labels_of_the_simulation_and_keeps_no_id(
     outside = {slot: labels.count(-1) for slot, labels in found.items()}
     assert outside == {"r1c1": 5, "r1c2": 6, "r1c3": 7}
     held = b"\n".join(analyst.kept().values())
-    for kind in (b"counted", b"shown", b"blinded-ids"):
+    for kind in (b"keys-masked", b"key-tokens", b"masked-keys"):
         assert held.count(kind) > before.count(kind)
     digest = crowd.party("r1c1").stored.agreement or b""
     known = [

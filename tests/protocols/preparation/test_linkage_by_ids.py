@@ -1,4 +1,4 @@
-"""Rows aligned by private set intersection: ids, common rows, and refusals."""
+"""Rows linked by ids: which rows are common, and what is refused."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.shared_stages.alignment import identifiers, intersection
+from clustering_protocols.shared_stages.alignment import identifiers, linkage
 from clustering_protocols.shared_stages.alignment.digests import describe_overlap
 from clustering_protocols.shared_stages.alignment.identifiers import (
     distinct_ids,
@@ -157,26 +157,37 @@ def test_nothing_of_the_data_leaves_before_the_overlap_is_known() -> None:
     assert "patient" not in str(ended.value)
     read = [packets.parse(sent.payload) for sent in session.received_messages]
     kinds = {packet.header.record["kind"] for packet in read}
-    assert kinds == {"signed", "secrets-shared", "counted", "evaluated", "shown"}
+    assert kinds == {"signed", "secrets-shared", "keys-masked", "key-tokens"}
 
 
-def at(kind: type[Any]) -> Session:
-    split = parties(X, TWO)
+def at(kind: type[Any], ids: dict[int, list[str]] | None = None) -> Session:
+    split = parties(X, TWO, ids)
     session = Session(params(), split.layout, split.data, seed=5)
     session.play_until(kind)
     return session
 
 
+def rows_of(session: Session, slot: str) -> Any:
+    return packets.parse(session.open.tasks[slot]).arrays["rows"]
+
+
+def test_rows_without_an_id_are_never_selected() -> None:
+    spelt = names(TWO[0])
+    spelt[TWO[0].index(0)] = "unknown"
+    session = at(linkage.SelectLinked, {0: spelt})
+    order = session.recall("r1c1", linkage.ListOrder).order
+    nameless = np.flatnonzero(order == TWO[0].index(0))
+    rows = np.concatenate([nameless, rows_of(session, "r1c1")[1:]])
+    lie = altered(session, "r1c1", lambda _: {"rows": rows})
+    with pytest.raises(ProtocolFailed, match="whose ids were not compared"):
+        session.answer("r1c1", lie)
+
+
 def test_a_party_selects_no_fewer_rows_than_the_terms_ask_for() -> None:
-    session = at(intersection.Select)
-
-    def few(asked: Any) -> dict[str, Any]:
-        common = asked.common.copy()
-        common[np.flatnonzero(common)[9:]] = 0
-        return {"common": common, "n_rows": {"r1c1": 9, "r1c2": 9}}
-
+    session = at(linkage.SelectLinked)
+    few = {"rows": rows_of(session, "r1c1")[:9], "n_rows": {"r1c1": 9, "r1c2": 9}}
     with pytest.raises(GuardRefused, match="are common than the 10 that the terms"):
-        session.answer("r1c1", altered(session, "r1c1", few))
+        session.answer("r1c1", altered(session, "r1c1", lambda _: few))
 
 
 @pytest.mark.parametrize(
@@ -192,30 +203,32 @@ def test_a_party_selects_no_fewer_rows_than_the_terms_ask_for() -> None:
 def test_numbers_of_rows_are_those_of_the_rows_selected(
     changes: dict[str, int], why: str
 ) -> None:
-    session = at(intersection.Select)
+    session = at(linkage.SelectLinked)
     lie = altered(session, "r1c1", lambda asked: {"n_rows": asked.n_rows | changes})
     with pytest.raises(ProtocolFailed, match=f"numbers of rows .*{why}"):
         session.answer("r1c1", lie)
 
 
 def test_the_operator_reads_how_many_rows_take_part() -> None:
-    session = at(intersection.Select)
+    session = at(linkage.SelectLinked)
     for slot in ("r1c1", "r1c2"):
         assert session.answer(slot).notes == {
             "linked rows": "85 to 90 % of the smallest table"
         }
 
 
-def test_parties_that_were_told_different_rows_do_not_go_on() -> None:
-    session = at(intersection.Select)
-
-    def another(asked: Any) -> dict[str, Any]:
-        common = asked.common.copy()
-        common[[np.flatnonzero(common)[0], np.flatnonzero(common == 0)[0]]] = [0, 1]
-        return {"common": common}
-
+@pytest.mark.threat(98)
+@pytest.mark.parametrize("lie", ["another row", "two rows in another order"])
+def test_parties_that_were_told_different_rows_do_not_go_on(lie: str) -> None:
+    session = at(linkage.SelectLinked)
+    rows = rows_of(session, "r1c1").copy()
+    if lie == "another row":
+        rows[0] = np.setdiff1d(np.arange(len(TWO[0])), rows)[0]
+    else:
+        rows[:2] = rows[1::-1]
+    lied = altered(session, "r1c1", lambda _: {"rows": rows})
     with pytest.raises(RowsNotAligned):
-        session.play_round(forged={"r1c1": altered(session, "r1c1", another)})
+        session.play_round(forged={"r1c1": lied})
 
 
 @pytest.mark.parametrize(
