@@ -97,9 +97,7 @@ def test_columns_split_by_parties_with_a_given_start(
     assert run_beside(crowd, tmp_path, COLUMNS.names) == crowd.expected()
 
 
-def test_common_rows_by_ids(
-    gather: Callable[..., Crowd], tmp_path: Path
-) -> None:
+def test_common_rows_by_ids(gather: Callable[..., Crowd], tmp_path: Path) -> None:
     """Parties hold different rows in another order."""
     alignment = Alignment(method="ecdh", minimum_share=0.1)
     parts = simulation.split(make_rows(), COLUMNS, seed=1, missing=0.2)
