@@ -155,7 +155,7 @@ class Responder:
                 len(state.contribution),
                 answer.notes,
             )
-        self._state, self._recorded = state, recorded
+        self._state, self._recorded, self._receipt = state, recorded, None
         self._acknowledged = False
 
     def _require_approval(self, answer: engine.TaskOutcome) -> None:
@@ -254,10 +254,9 @@ class Responder:
         return task
 
     def _store_receipt(self) -> None:
-        receipt, self._receipt = self._receipt, None
-        if receipt is not None:
-            round_key = self._state.round_key
-            self.stored.ledger.log_receipt(round_key, receipt)
+        """Log the receipt of the last answer, unless it is logged already."""
+        if self._receipt is not None:
+            self.stored.ledger.log_receipt(self._state.round_key, self._receipt)
 
 
 class SessionWatch:

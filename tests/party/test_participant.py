@@ -44,6 +44,7 @@ from clustering_protocols.wire.answers import SessionStatus
 from coterie import Party, Policy, Result
 from party_sdk.party.participant import describe_choices, merge_choices
 from party_sdk.party.party_session import PartySession
+from party_sdk.party.rounds import Responder
 
 Tamper = Callable[[httpx.Request, httpx.Response], httpx.Response]
 
@@ -430,6 +431,17 @@ def test_a_task_that_arrives_with_a_receipt_is_also_checked(waiting: Table) -> N
     with pytest.raises((Equivocation, TaskRefused)):
         waiting.run(replay)
     assert len(waiting.between.sent("/contribution")) == 1
+
+
+def test_a_receipt_is_kept_if_the_next_answer_is_refused(
+    waiting: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = [None, GuardRefused("Too much in combination.")]
+    monkeypatch.setattr(Responder, "_record_use", Mock(side_effect=results))
+    with pytest.raises(GuardRefused, match="combination"):
+        waiting.run()
+    [sending, receipt] = waiting.party().stored.ledger.verified_entries()[-2:]
+    assert (sending["event"], receipt["event"]) == ("sending", "receipt")
 
 
 def test_a_result_is_kept_and_the_analyst_is_not_asked_again(alone: Table) -> None:
