@@ -244,16 +244,17 @@ class Party:
     def _check_history(self, data: DataSource) -> None:
         terms, stored, history = self.terms, self.stored, self.stored.history
         use = Use.from_terms(terms, stored.agreement_id, stored.slot, data.columns)
-        if not use.discloses_anything:
+        intersection = self._intersection
+        if intersection is None and not use.discloses_anything:
             return
-        rows, cost = history.rows_of(data), check_terms(terms).epsilon_per_person
-        update: dict[str, Any] = {"epsilon": cost}
-        is_allowed = self._allows_combination
-        if self._intersection is not None:
-            history.check(self._intersection, rows, self._policy, is_agreed=is_allowed)
+        rows, is_allowed = history.rows_of(data), self._allows_combination
+        update: dict[str, Any] = {"epsilon": check_terms(terms).epsilon_per_person}
+        if intersection is not None:
+            history.check(intersection, rows, self._policy, is_agreed=is_allowed)
             update["sums"] = False  # the alignment determines the summed rows
-        use = use.model_copy(update=update)
-        history.check(use, rows, self._policy, is_agreed=is_allowed)
+        if use.discloses_anything:
+            use = use.model_copy(update=update)
+            history.check(use, rows, self._policy, is_agreed=is_allowed)
 
     @property
     def _intersection(self) -> Use | None:

@@ -30,7 +30,9 @@ from clustering_protocols.common.errors import (
     TaskRefused,
     Unavailable,
 )
+from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.protocols.cohort import CohortSize
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import codec
@@ -42,6 +44,7 @@ from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import Guards, Layout, Terms, read_terms
 from clustering_protocols.wire.answers import SessionStatus
 from coterie import Party, Policy, Result
+from party_sdk.disclosures.uses import Use
 from party_sdk.party.participant import describe_choices, merge_choices
 from party_sdk.party.party_session import PartySession
 from party_sdk.party.rounds import Responder
@@ -127,7 +130,7 @@ class Table:
         api: Api,
         home: Path,
         parts: simulation.Split,
-        params: Dummy,
+        params: Params,
         **more: Any,
     ) -> None:
         self.api = api
@@ -272,6 +275,23 @@ def test_too_few_rows_stop_before_anything_is_sent(alone: Table) -> None:
         "state": "refused",
         "reason": "guard-refused",
     }, "which check it was, and no number"
+
+
+def test_rows_that_were_counted_before_do_not_take_a_slot(
+    running: Api, home: Path
+) -> None:
+    columns = simulation.split(X, Layout.lattice(1, 2), seed=1)
+    table = Table(running, home, columns, CohortSize())
+    agreed = read_terms(table.session.drawn)
+    policy = ACCEPTING.accept_risks(agreed.risks)
+    data, stored = columns.data[A], table.party(policy=policy).stored
+    use = Use.intersection(agreed, "earlier", A)
+    assert use is not None
+    stored.history.record(use, stored.history.rows_of(data), policy)
+    with pytest.raises(GuardRefused, match="counted with those of others before"):
+        table.run(policy=policy)
+    assert not stored.has_joined
+    assert not table.between.sent("/join")
 
 
 def test_an_invitation_of_an_unlisted_coordinator_asks_the_analyst_nothing(
