@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -425,7 +425,8 @@ class Home:
     def forget(self, session: str, slot: str, *, everything: bool = False) -> None:
         """Delete a stored session, but keep its log and a report unless ``everything``.
 
-        Raises NotReady if nothing is stored.
+        Raises NotReady if nothing is stored. Raises CoterieError if the report cannot
+        be made; nothing is deleted then.
         """
         stored = self.stored_session(session, slot)
         if everything:
@@ -433,9 +434,11 @@ class Home:
             stored.forget(everything=True)
             return
         stored.load_identity()
-        report = None
-        with suppress(CoterieError):  # delete the session even if it is unreadable
+        try:
             report = self.report(stored).model_dump_json().encode()
+        except CoterieError as error:
+            error.remedy += " To delete the session without a report: --all."
+            raise
         stored.forget(report)
 
     def sign_log(self, stored: PartySession) -> SignedLog:

@@ -28,16 +28,11 @@ class Roster:
     def of(
         cls, agreement: bytes, trusted: TrustedInstitutions, own: str | None = None
     ) -> Roster:
-        """Return the members of a verified agreement, as the slot ``own`` knows them.
-
-        Raises GuardRefused if a member has a trusted institution's name, but not its
-        key.
-        """
+        """Return the members of a verified agreement, as the slot ``own`` knows them."""
         content, _ = read_agreement(agreement)
         own_key = None if own is None else content.member(own).identity
         seats = []
         for member in content.roster:
-            trusted.check_key(member.institution, member.identity)
             pinned = trusted.name_of(member.identity)
             seat = Seat(
                 slot=member.slot,
@@ -126,6 +121,9 @@ class PeerVerifier:
         GuardRefused if too few members are known, or if a known name has another key.
         """
         cards = TrustedInstitutions(self.home)
+        content, _ = read_agreement(agreement)
+        for member in content.roster:
+            cards.check_key(member.institution, member.identity)
         roster = Roster.of(agreement, cards, slot)
         known_keys = set(cards.keys_by_name().values())
         if self.number is not None:

@@ -273,6 +273,12 @@ def test_a_roster_shows_whose_card_was_trusted(home: Path) -> None:
     assert roster.safety_number == safety_number(ALL)
 
 
+def test_a_roster_is_shown_although_a_member_has_a_new_key_since(home: Path) -> None:
+    TrustedInstitutions(home).trust(Institution(f"Hospital {B}", bytes(32)).card)
+    roster = Roster.of(ALL, TrustedInstitutions(home), A)
+    assert [seat.known for seat in roster.seats] == [True, False, False]
+
+
 class Guests:
     def __init__(self, api: Api, folder: Path, *named: str) -> None:
         self.api, self.folder = api, folder

@@ -2,9 +2,12 @@
 
 import shlex
 from pathlib import Path
+from unittest.mock import Mock
 
+import pytest
 from support.terminal import Terminal, accepting, opened
 
+from clustering_protocols.common.errors import NotReady
 from party_sdk.home.store import store_of
 from party_sdk.party.party_index import all_parties
 from party_sdk.party.party_session import Identity, PartySession
@@ -38,6 +41,21 @@ def test_a_home_lists_its_sessions_with_what_is_next(
     online("party", "forget", done, "r1c1", "--yes")
     listed = {each["session"]: each for each in online.json("party", "status")}
     assert listed[done]["state"] == "forgotten"
+
+
+def test_nothing_is_forgotten_if_the_report_cannot_be_made(
+    online: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, invitation = opened(online)
+    online("party", "run", invitation, *accepting(online, invitation))
+    forget = ("party", "forget", session, "r1c1", "--yes")
+    unreadable = Mock(side_effect=NotReady("These terms are unreadable."))
+    with monkeypatch.context() as patch:
+        patch.setattr("party_sdk.application.home.run_report", unreadable)
+        assert "without a report: --all." in online(*forget, expect=7).stderr
+    assert online.json("party", "status")[0]["state"] == "accepted, not joined"
+    online(*forget)
+    assert online.json("party", "status")[0]["state"] == "forgotten"
 
 
 def test_a_session_that_ended_without_a_result_is_listed_as_over(
