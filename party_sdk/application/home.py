@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -190,8 +190,8 @@ class Home:
                 raise RiskNotAccepted(
                     "The accepted sheet is not the one of these terms."
                 )
-            if stored.exists and stored.consents.current is None:
-                stored.consents.give()
+            if (consent := stored.consent) is not None and consent.withdrawn_at:
+                stored.give_consent()
         elif risks and self.asker is None:
             raise RiskNotAccepted(f"{len(risks)}: {', '.join(risks)}.")
         elif risks and self.asker is not None:
@@ -210,26 +210,18 @@ class Home:
         choices: Mapping[str, Any] | None = None,
     ) -> Party:
         """Create the party for an invitation whose terms were accepted."""
-        parsed = Invitation.parse(invitation)
-        stored = self.stored_session(parsed.session, parsed.slot)
-        with ExitStack() as stack:
-            analyst = stack.enter_context(self.connect(parsed.url))
-            member = Party.join(
-                invitation,
-                policy=policy,
-                home=self.path,
-                entropy=self.entropy,
-                analyst=analyst,
-                choices=choices,
-                asker=self.asker,
-                safety_number=self.safety_number,
-                confirmed_with=self.confirmed_with,
-                accept_moved=self.moved,
-            )
-            if stored.consents.current is None and stored.consents.withdrawn_at is None:
-                stored.consents.give()
-            stack.pop_all()  # the party closes the connection itself
-        return member
+        return Party.join(
+            invitation,
+            policy=policy,
+            home=self.path,
+            entropy=self.entropy,
+            analyst=self.connect(Invitation.parse(invitation).url),
+            choices=choices,
+            asker=self.asker,
+            safety_number=self.safety_number,
+            confirmed_with=self.confirmed_with,
+            accept_moved=self.moved,
+        )
 
     def resume(self, session: str, slot: str) -> Party:
         """Load the party of a session and slot, so that its stored data can be read."""
@@ -244,7 +236,7 @@ class Home:
         """
         stored = self.stored_session(session, slot)
         stored.load_identity()
-        stored.consents.withdraw()
+        stored.withdraw_consent()
 
     def run(
         self,

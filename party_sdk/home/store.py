@@ -58,9 +58,8 @@ CREATE TABLE parties (
     slot TEXT NOT NULL,
     is_forgotten INTEGER NOT NULL DEFAULT 0,
     identity TEXT,  -- JSON; NULL before the terms were accepted
-    is_held INTEGER NOT NULL DEFAULT 0,  -- the operator refused a contribution
+    consent TEXT,  -- JSON; NULL before the terms were accepted
     stop_announced INTEGER NOT NULL DEFAULT 0,  -- to the analyst
-    consents_withdrawn_at TEXT,
     cluster_names TEXT NOT NULL DEFAULT '{}'
 );
 CREATE UNIQUE INDEX current_parties ON parties (session, slot) WHERE NOT is_forgotten;
@@ -96,12 +95,6 @@ CREATE TABLE ledger (
     PRIMARY KEY (party, number)
 ) WITHOUT ROWID;
 CREATE INDEX ledger_places ON ledger (party, round, attempt);
-CREATE TABLE consents (
-    party INTEGER NOT NULL REFERENCES parties ON DELETE CASCADE,
-    kind TEXT NOT NULL,
-    meaning TEXT NOT NULL,
-    at TEXT NOT NULL
-);
 CREATE TABLE mappings (
     party INTEGER NOT NULL REFERENCES parties ON DELETE CASCADE,
     version INTEGER NOT NULL,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -21,7 +21,6 @@ from clustering_protocols import engine
 from clustering_protocols.catalogue import check_choice_names, limiting_choices
 from clustering_protocols.common.errors import (
     AgreementMismatch,
-    CoterieError,
     GuardRefused,
     InvalidArray,
     KeyNotAuthentic,
@@ -109,11 +108,10 @@ class Party:
         stored: PartySession,
         analyst: Analyst,
         policy: Policy,
-        preview: Preview | None,
         choices: Mapping[str, Any],
         verifier: PeerVerifier,
     ) -> None:
-        self.invitation, self.stored, self.preview = invitation, stored, preview
+        self.invitation, self.stored = invitation, stored
         self._identity = stored.load_identity()
         self._policy = policy.accept_risks(self._identity.accepted_risks)
         self._choices = choices
@@ -159,18 +157,19 @@ class Party:
         parsed = Invitation.parse(invitation)
         home = home or default_home()
         stored = PartySession(home, parsed.session, parsed.slot)
-        if stored.exists:
-            check_second_invitation(parsed, stored, accept_moved=accept_moved)
-        analyst = analyst or connect(parsed.url)
-        if policy is None:
-            use_home(home)
-            policy = read_policy(home)
-        verifier = PeerVerifier(home, entropy, asker, safety_number, confirmed_with)
-        preview = None
-        if not stored.exists:
-            preview = accept_invitation(parsed, stored, analyst, policy, verifier)
-        choices = choices or {}
-        return cls(parsed, stored, analyst, policy, preview, choices, verifier)
+        with ExitStack() as stack:
+            analyst = stack.enter_context(analyst or connect(parsed.url))
+            if policy is None:
+                use_home(home)
+                policy = read_policy(home)
+            verifier = PeerVerifier(home, entropy, asker, safety_number, confirmed_with)
+            if stored.exists:
+                check_second_invitation(parsed, stored, accept_moved=accept_moved)
+            else:
+                accept_invitation(parsed, stored, analyst, policy, verifier)
+            party = cls(parsed, stored, analyst, policy, choices or {}, verifier)
+            stack.pop_all()  # the party closes the connection itself
+        return party
 
     def __enter__(self) -> Self:
         return self
@@ -337,7 +336,7 @@ class Party:
             asker=self._verifier.asker,
             allows_combination=self._allows_combination,
         )
-        rounds.send_again()
+        rounds.send_again(party)
         task: bytes | None = None
         while True:
             watch.report_status(busy=task is not None)
@@ -627,16 +626,12 @@ def accept_invitation(
     analyst: Analyst,
     policy: Policy,
     verifier: PeerVerifier,
-) -> Preview:
+) -> None:
     """Preview an invitation, check it against the policy, and store the party."""
-    try:
-        policy.check_inviter(parsed.url, parsed.coordinator, verifier.trusted_keys)
-        preview, terms = preview_terms(analyst, parsed)
-        policy.check_terms(terms)
-        verifier.check_seat(terms, parsed.slot)
-    except CoterieError:
-        analyst.close()
-        raise
+    policy.check_inviter(parsed.url, parsed.coordinator, verifier.trusted_keys)
+    preview, terms = preview_terms(analyst, parsed)
+    policy.check_terms(terms)
+    verifier.check_seat(terms, parsed.slot)
     drawn_entropy = verifier.entropy or secrets.token_bytes(32)
     identity = Identity(
         invitation=str(parsed),
@@ -646,8 +641,7 @@ def accept_invitation(
     )
     with stored.lock():
         if not stored.exists:  # another process may have stored it first
-            stored.save_identity(identity)
-    return preview
+            stored.accept_terms(identity)
 
 
 def check_second_invitation(

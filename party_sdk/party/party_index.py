@@ -18,7 +18,7 @@ SELECT session, slot,
     coalesce(identity ->> '$.terms' ->> '$.about.title', '') AS title,
     identity ->> '$.ended' AS ended,
     identity ->> '$.token' IS NOT NULL AS has_joined,
-    is_held,
+    consent ->> '$.is_held' AS is_held,
     (SELECT journal FROM answers WHERE party = id) AS journal,
     EXISTS (SELECT * FROM documents WHERE party = id AND name = 'result') AS has_result,
     EXISTS (SELECT * FROM documents WHERE party = id AND name = 'agreement') AS has_agreement

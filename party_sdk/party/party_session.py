@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b, sha256
@@ -30,7 +29,7 @@ from party_sdk.party.stored_mappings import StoredMappings
 
 _MAX_NAME_LENGTH: Final = 40
 _ERASED_TABLES: Final = (
-    "answers", "memory", "consents", "mappings", "outputs", "orders", "decisions",
+    "answers", "memory", "mappings", "outputs", "orders", "decisions",
 )  # fmt: skip
 
 WITHDRAWN = (
@@ -102,6 +101,21 @@ class Identity(BaseModel):
         return "<Identity>"
 
     __str__ = __repr__
+
+
+class Consent(BaseModel, frozen=True):
+    """Consent to everything that a terms sheet lists.
+
+    sheet: the SHA-256 of the sheet, in hex.
+    at: when the sheet was accepted.
+    withdrawn_at: when the consent was withdrawn; None while it holds.
+    is_held: whether the operator refused the last answer that needed approval.
+    """
+
+    sheet: str
+    at: AwareDatetime
+    withdrawn_at: AwareDatetime | None = None
+    is_held: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,31 +391,43 @@ class PartySession:
         self._set_column("stop_announced", 1)
 
     @property
-    def objections(self) -> tuple[bool, datetime | None]:
-        """Return whether an answer was refused, and when consent was withdrawn.
+    def consent(self) -> Consent | None:
+        """Return the consent to the terms sheet; None if no terms are stored."""
+        content = self._get_column("consent")
+        return content and Consent.model_validate_json(content)
 
-        A refusal holds until the operator approves an answer. After a withdrawal, every
-        contribution needs approval.
+    def accept_terms(self, identity: Identity) -> None:
+        """Store the identity of a party that accepts its terms, with its consent."""
+        with self.store.transaction():
+            self.save_identity(identity)
+            self.give_consent()
 
-        Raises NotReady if the party has been forgotten in the meantime.
-        """
-        row = self.store.fetch_row(
-            "SELECT is_held, consents_withdrawn_at FROM parties "
-            "WHERE id = ? AND NOT is_forgotten",
-            self.id,
-        )
-        if row is None:
-            raise NotReady(f"{self.session} {self.slot} was forgotten meanwhile.")
-        return bool(row[0]), row[1] and datetime.fromisoformat(row[1])
+    def give_consent(self) -> None:
+        """Store consent to the sheet of the terms; a refusal of an answer still holds."""
+        from coterie_pages.views.terms_sheet import consent_digest
 
-    def save_is_held(self, *, is_held: bool) -> None:
-        """Store whether the operator holds back the last answer that needed approval."""
-        self._set_column("is_held", int(is_held))
+        text = self.load_identity().terms.encode()
+        sheet = consent_digest(text, read_terms(text))
+        with self.store.transaction():
+            before = self.consent
+            is_held = before is not None and before.is_held
+            self._save_consent(Consent(sheet=sheet, at=now(), is_held=is_held))
 
-    @property
-    def consents(self) -> Consents:
-        """Return the operator's consent to the terms sheet, which can be changed."""
-        return Consents(self)
+    def withdraw_consent(self) -> None:
+        """Withdraw the consent: contributions need approval until it is given again."""
+        self._change_consent(withdrawn_at=now())
+
+    def hold_contributions(self, *, are_held: bool) -> None:
+        """Store whether the operator refused the last answer that needed approval."""
+        self._change_consent(is_held=are_held)
+
+    def _change_consent(self, **changes: Any) -> None:
+        with self.store.transaction():
+            if (consent := self.consent) is not None:
+                self._save_consent(consent.model_copy(update=changes))
+
+    def _save_consent(self, consent: Consent) -> None:
+        self._set_column("consent", consent.model_dump_json())
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -510,9 +536,8 @@ class PartySession:
                 for table in _ERASED_TABLES:
                     database.execute(f"DELETE FROM {table} WHERE party = ?", (party,))  # noqa: S608  constants
                 database.execute(
-                    "UPDATE parties SET is_forgotten = 1, identity = NULL, is_held = 0, "
-                    "stop_announced = 0, consents_withdrawn_at = NULL, "
-                    "cluster_names = '{}' WHERE id = ?",
+                    "UPDATE parties SET is_forgotten = 1, identity = NULL, consent = NULL, "
+                    "stop_announced = 0, cluster_names = '{}' WHERE id = ?",
                     (party,),
                 )
         self.store.erase_log()
@@ -527,55 +552,3 @@ class PartySession:
             self.slot,
         )
         return row_id and PartySession(self.home, self.session, self.slot, row_id)
-
-
-class Consent(BaseModel, frozen=True):
-    """Consent to everything that a terms sheet lists; ``sheet`` is its SHA-256 (hex)."""
-
-    sheet: str
-    at: AwareDatetime
-
-
-class Consents:
-    """The consent of one party, which is read from the database on every access."""
-
-    def __init__(self, party: PartySession) -> None:
-        self._party, self._store = party, party.store
-
-    @property
-    def current(self) -> Consent | None:
-        """Return the current consent, or None if there is none."""
-        row = self._store.fetch_row(
-            "SELECT meaning, at FROM consents WHERE party = ? ORDER BY rowid DESC",
-            self._party.id,
-        )
-        if row is None:
-            return None
-        return Consent(sheet=row[0], at=datetime.fromisoformat(row[1]))
-
-    @property
-    def withdrawn_at(self) -> datetime | None:
-        """Return when consent was last withdrawn, or None."""
-        return self._party.objections[1]
-
-    def give(self) -> None:
-        """Store consent to the sheet of the terms."""
-        from coterie_pages.views.terms_sheet import consent_digest
-
-        text = self._party.load_identity().terms.encode()
-        sheet = consent_digest(text, read_terms(text))
-        with self._store.transaction() as database:
-            database.execute(
-                "INSERT INTO consents VALUES (?, 'sheet', ?, ?)",
-                (self._party.id_in(database), sheet, now().isoformat()),
-            )
-
-    def withdraw(self) -> None:
-        """Withdraw the consent; from now on, contributions need approval."""
-        with self._store.transaction() as database:
-            party = self._party.id_in(database)
-            database.execute("DELETE FROM consents WHERE party = ?", (party,))
-            database.execute(
-                "UPDATE parties SET consents_withdrawn_at = ? WHERE id = ?",
-                (now().isoformat(), party),
-            )

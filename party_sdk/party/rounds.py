@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -15,6 +15,7 @@ from clustering_protocols.common.errors import (
     CoterieError,
     Equivocation,
     GuardRefused,
+    NotReady,
     RoundClosed,
     SessionOver,
 )
@@ -22,7 +23,9 @@ from clustering_protocols.contract import PrivacySpending
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.published import Selection
 from clustering_protocols.engine import packets
+from clustering_protocols.engine.stages import find_stage
 from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.record import Record
 from clustering_protocols.terms.signed_logs import check_receipt
 from clustering_protocols.terms.terms import Terms
 from clustering_protocols.wire.answers import Receipt, SessionStatus
@@ -104,7 +107,7 @@ class Responder:
             if digest != last.task_digest:
                 raise Equivocation(f"Round {round_key[0]}, attempt {round_key[1]}.")
             self._store_receipt()
-            return self._send_contribution(last.sent_contribution)
+            return self._send_last(party)
         before = last.memory_before(*round_key)
         answer = party.reply(
             last.journal, before, packet, data, acknowledged=self._acknowledged
@@ -122,15 +125,24 @@ class Responder:
         self._store_answer(state, answer, data, shows_rows=party.has_shown_rows(packet))
         return self._send_contribution(answer.contribution)
 
-    def send_again(self) -> None:
+    def send_again(self, party: engine.PartyEngine) -> None:
         """Send the last answer again if it has no receipt, for example after a crash.
 
-        Raises AuditBroken if the log was changed.
+        Raises AuditBroken if the log was changed. Raises GuardRefused if the operator
+        withdrew consent and does not agree now.
         """
         last, ledger = self._state, self.stored.ledger
         ledger.verified_entries()
         if ledger.awaits_receipt(last.round_key):
-            self._send_contribution(last.sent_contribution)
+            self._send_last(party)
+
+    def _send_last(self, party: engine.PartyEngine) -> bytes | None:
+        contribution = self._state.sent_contribution
+        _, stages = engine.load_session(party.agreement)
+        stage = find_stage(stages, packets.parse(contribution))
+        answers = [exchange.answer for exchange in stage.exchanges]
+        self._require_approval(contribution, [*answers, *stage.envelopes], {}, "")
+        return self._send_contribution(contribution)
 
     def _store_answer(
         self,
@@ -143,7 +155,9 @@ class Responder:
         selection = answer.memory.get(Selection)
         if selection is not None:
             self.policy.check_min_rows(self.terms, len(selection.rows), are_linked=True)
-        self._require_approval(answer)
+        self._require_approval(
+            answer.contribution, answer.records, answer.notes, answer.question
+        )
         with self.stored.store.transaction():
             self._store_receipt()
             recorded = self._record_use(answer.memory, data, shows_rows=shows_rows)
@@ -158,39 +172,44 @@ class Responder:
         self._state, self._recorded, self._receipt = state, recorded, None
         self._acknowledged = False
 
-    def _require_approval(self, answer: engine.TaskOutcome) -> None:
-        """Ask the operator to approve an answer that the accepted sheet does not cover.
+    def _require_approval(
+        self,
+        contribution: bytes,
+        records: Sequence[type[Record]],
+        notes: Mapping[str, Any],
+        question: str,
+    ) -> None:
+        """Ask the operator to approve an answer that the consent does not cover.
 
         A refusal holds until the operator is asked again and agrees.
         """
         stored, asker = self.stored, self.asker
-        is_held, withdrawn_at = stored.objections
-        is_withdrawn = withdrawn_at is not None and stored.consents.current is None
+        consent = stored.consent
+        if consent is None:
+            raise NotReady(f"{stored.session} {stored.slot} was forgotten meanwhile.")
+        is_withdrawn = consent.withdrawn_at is not None
         is_present = asker is not None and asker.is_present
-        if is_held and not is_present:
+        if consent.is_held and not is_present:
             raise GuardRefused(
                 "The operator did not approve an earlier contribution: continue at a "
                 "terminal, and answer yes."
             )
         if is_withdrawn and not is_present:
             raise GuardRefused(f"{WITHDRAWN} Continue at a terminal, or with --accept.")
-        if asker is not None and answer.notes:
-            asker.show_notes(answer.notes)
-        if answer.question or is_withdrawn:
+        if asker is not None and notes:
+            asker.show_notes(notes)
+        if question or is_withdrawn:
             if asker is None or not is_present:
-                raise GuardRefused(answer.question)
+                raise GuardRefused(question)
             from clustering_protocols.engine.inspection import Inspection
 
-            inspection = Inspection.of(
-                answer.contribution, answer.notes, answer.question, answer.records
-            )
-            if not asker.approve(inspection):
-                stored.save_is_held(is_held=True)
+            if not asker.approve(Inspection.of(contribution, notes, question, records)):
+                stored.hold_contributions(are_held=True)
                 raise GuardRefused("The operator did not approve this contribution.")
             if is_withdrawn:
-                stored.consents.give()
-        if is_held:
-            stored.save_is_held(is_held=False)
+                stored.give_consent()
+        if consent.is_held:
+            stored.hold_contributions(are_held=False)
 
     def _record_use(
         self, memory: Memory, data: DataSource, *, shows_rows: bool

@@ -146,7 +146,8 @@ class OrderAsker(Asker):
         sentence = f"{inspection.asks} May it be sent?" if inspection.asks else ""
         subject = f"{inspection.stage} {inspection.round} {inspection.attempt} {inspection.digest}"
         if not inspection.asks:
-            subject += f" {self.party_order.stored.consents.withdrawn_at}"
+            consent = self.party_order.stored.consent
+            subject += f" {consent and consent.withdrawn_at}"
         return self.ask(kind, subject, sentence, contribution=inspection)
 
 

@@ -125,10 +125,6 @@ def test_sessions_and_slots_are_told_apart(tmp_path: Path) -> None:
 def test_forgetting_everything_leaves_nothing(folder: PartySession) -> None:
     fill(folder)
     folder.ledger.log_joining("a" * 64)
-    with folder.store.transaction() as database:
-        database.execute(
-            "INSERT INTO consents VALUES (?, 'sheet', '', '')", [folder.id]
-        )
     folder.forget(everything=True)
     assert not folder.exists
     tables = [

@@ -44,6 +44,7 @@ from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import Guards, Layout, Terms, read_terms
 from clustering_protocols.wire.answers import SessionStatus
 from coterie import Party, Policy, Result
+from party_sdk.application.home import Home
 from party_sdk.disclosures.uses import Use
 from party_sdk.party.participant import describe_choices, merge_choices
 from party_sdk.party.party_session import PartySession
@@ -519,6 +520,58 @@ def test_what_was_not_delivered_is_sent_again_byte_for_byte(
     pair.run()
     first, second, *_ = pair.between.sent(ending)
     assert first == second
+
+
+def test_an_upload_that_waits_is_not_sent_after_consent_is_withdrawn(
+    pair: Table,
+) -> None:
+    pair.undelivered = "/contribution"
+    with pytest.raises(Unavailable):
+        pair.run()
+    pair.undelivered, stored = "", pair.party().stored
+    stored.withdraw_consent()
+    with pytest.raises(GuardRefused, match="You withdrew your consent"):
+        pair.run()
+    asker = Mock(is_present=True)
+    asker.approve.return_value = False
+    with pytest.raises(GuardRefused, match="did not approve"):
+        pair.run(asker=asker)
+    with pytest.raises(GuardRefused, match="an earlier contribution"):
+        pair.run()
+    assert len(pair.between.sent("/contribution")) == 1, "which was not delivered"
+    asker.approve.return_value = True
+    assert len(pair.run(asker=asker).labels) == 20
+    assert asker.approve.call_count == 2, "one yes is to the rest of the session"
+    shown = [call.args[0] for call in asker.approve.call_args_list]
+    assert shown[0] == shown[1]
+    assert "kind" not in shown[0].sentence, "the meaning of each part is known"
+    assert stored.consent is not None
+    assert (stored.consent.withdrawn_at, stored.consent.is_held) == (None, False)
+
+
+def test_a_repeated_task_is_not_answered_after_consent_is_withdrawn(
+    alone: Table,
+) -> None:
+    replay, stored = Replay(1, 0), alone.party().stored
+
+    def tamper(request: httpx.Request, response: httpx.Response) -> httpx.Response:
+        if request.url.path.endswith("/contribution"):
+            stored.withdraw_consent()
+        return replay(request, response)
+
+    with pytest.raises(GuardRefused, match="You withdrew your consent"):
+        alone.run(tamper)
+    assert len(alone.between.sent("/contribution")) == 1
+
+
+def test_a_report_does_not_change_when_a_program_accepted(
+    alone: Table, home: Path
+) -> None:
+    stored = alone.party().stored
+    given = stored.consent
+    assert given is not None
+    Home(path=home).report(stored)
+    assert stored.consent == given
 
 
 @pytest.mark.threat(44)

@@ -86,7 +86,7 @@ def status(
 
 
 def _show_session(home: "Home", stored: "PartySession") -> Output:
-    roster, consent = home.roster(stored.session, stored.slot), stored.consents.current
+    roster, consent = home.roster(stored.session, stored.slot), stored.consent
     requests = stored.load_identity().told if stored.exists else ()
     document: dict[str, Any] = {} if roster is None else roster_document(roster)
     document["agreement"] = (stored.agreement or b"").decode()
@@ -98,7 +98,7 @@ def _show_session(home: "Home", stored: "PartySession") -> Output:
             yield "Not all have joined yet, or this party has not run since."
         else:
             yield from roster_lines(roster)
-        if consent is None:
+        if consent is None or consent.withdrawn_at:
             yield "You accept nothing now."
         else:
             yield f"accepted {consent.at:%Y-%m-%d %H:%M}: the sheet {consent.sheet}"

@@ -50,7 +50,7 @@ def test_the_printed_command_accepts_exactly_this_sheet(
     wrong = online("party", "run", another, "--accept", sheet, expect=3)
     assert "The accepted sheet is not" in wrong.stderr
     joined = online(*accepting)
-    assert PartySession(online.folder / "home", session, "r1c1").consents.current
+    assert PartySession(online.folder / "home", session, "r1c1").consent
     _, _, following = joined.stderr.partition("Next: coterie ")
     told = following.replace("FILE", str(rows))
     assert "12 labels" in online(*shlex.split(told)).stdout
