@@ -19,9 +19,8 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.canonical import digest
-from clustering_protocols.terms.session_risks import OTHER_UNITS
+from clustering_protocols.terms.session_risks import BY_DESIGN, OTHER_UNITS
 from clustering_protocols.terms.signed_logs import SignedLog, sign_ledger
 from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.states import StopReason
@@ -34,15 +33,13 @@ from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.analyst_client.transport import NO_LISTENERS, Listeners
 from party_sdk.application.outputs import Outputs
-from party_sdk.home.clock import now
 from party_sdk.home.identities import OwnIdentity, TrustedInstitutions
 from party_sdk.home.policy import Policy
-from party_sdk.home.policy_files import read_policy, remember_risks
 from party_sdk.party.asker import Asker
 from party_sdk.party.leave import decline_slot, leave_session
 from party_sdk.party.notifications import OwnReceivers
 from party_sdk.party.participant import Party, preview_terms
-from party_sdk.party.party_index import slots_of
+from party_sdk.party.party_index import has_accepted, slots_of
 from party_sdk.party.party_session import PartySession
 from party_sdk.party.roster import PeerVerifier, Roster
 from party_sdk.party.rounds import OnProgress
@@ -162,7 +159,8 @@ class Home:
     ) -> Policy:
         """Ask for consent to an invitation; return a policy that accepts all its risks.
 
-        If the party has already joined, nobody is asked again.
+        If the party has already joined, nobody is asked again. The risk of every
+        session is accepted with the first sheet.
 
         offer: the offer of the invitation, if the caller has already fetched it.
         sheet: the SHA-256 of the accepted terms sheet; by default, the operator is
@@ -176,6 +174,8 @@ class Home:
         stored = self.stored_session(parsed.session, parsed.slot)
         if stored.exists:
             policy = policy.accept_risks(stored.load_identity().accepted_risks)
+        if has_accepted(self.path, BY_DESIGN):  # a risk of every session
+            policy = policy.accept_risks([BY_DESIGN])
         if stored.has_joined and sheet is None:
             return policy
         offer = offer or self.fetch_offer(invitation, policy)
@@ -196,11 +196,6 @@ class Home:
             raise RiskNotAccepted(f"{len(risks)}: {', '.join(risks)}.")
         elif risks and self.asker is not None:
             self.asker.accept(self.terms_sheet(offer))
-        # store the risks of every session in the policy, so nobody is asked again
-        usual_risks = {session_risks.BY_DESIGN} & read_policy(
-            self.path
-        ).unaccepted_risks(terms).keys()
-        remember_risks(self.path, usual_risks, parsed.terms, now())
         return new_policy
 
     def join(

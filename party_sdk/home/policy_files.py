@@ -1,25 +1,21 @@
-"""Read and extend ``policy.toml``, the file in a party's home that holds its policy.
+"""Read ``policy.toml``, the file in a party's home that holds its policy.
 
 The keys of the file are the fields of :class:`~party_sdk.home.policy.Policy` and
-``protocol_packages``. ``--remember`` appends accepted risks as ``consents`` tables; it
-changes nothing else.
+``protocol_packages``.
 """
 
 from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from clustering_protocols.common.errors import InvalidParameters
 from party_sdk.home.addresses import address_advice
 from party_sdk.home.policy import Policy
-from party_sdk.home.store import store_of
 
-_CONSENTS: Final = "consents"
 _PACKAGES: Final = "protocol_packages"
 
 
@@ -102,38 +98,10 @@ def parse_guards(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _check_value(key, value, "--guard") for key, value in values.items()}
 
 
-def remember_risks(
-    home: Path, codes: Iterable[str], terms: str, moment: datetime
-) -> None:
-    """Add accepted risks to a home's policy, so that later sessions accept them, too.
-
-    Processes that share a home wait for each other.
-
-    terms: the digest of the terms for which the risks were accepted.
-    """
-    accepted = set(codes)
-    if accepted <= read_policy(home).accepted_risks:
-        return
-    store, path = store_of(home), policy_file(home)
-    when = moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    with store.transaction(durable=False):
-        content = path.read_bytes() if path.exists() else b""
-        new_codes = sorted(accepted - _parse_policy(content, path).accepted_risks)
-        tables = "".join(
-            f'\n[[{_CONSENTS}]]\nrisk = "{code}"\naccepted_at = {when}\nterms = "{terms}"\n'
-            for code in new_codes
-        )
-        gap = b"" if content.endswith(b"\n") or not content else b"\n"
-        content += gap + tables.encode()
-        _parse_policy(content, path)  # raises if the new content is invalid
-        store.publish(path.name, content)
-
-
 def _parse_policy(content: bytes, path: Path) -> Policy:
     values = _parse_values(content, path)
-    remembered = values.pop(_CONSENTS)
     values.pop(_PACKAGES, None)  # concerns the whole process, not a session
-    return Policy(**values).accept_risks(remembered)
+    return Policy(**values)
 
 
 def _parse_values(content: bytes, path: Path) -> dict[str, Any]:
@@ -143,11 +111,7 @@ def _parse_values(content: bytes, path: Path) -> dict[str, Any]:
         raise InvalidParameters(f"{path.name}: it is no text in UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
         raise InvalidParameters(f"{path.name}: {error}.") from None
-    remembered = _read_risks(document.pop(_CONSENTS, []), path)
-    values = {
-        key: _check_value(key, value, path.name) for key, value in document.items()
-    }
-    return {**values, _CONSENTS: remembered}
+    return {key: _check_value(key, value, path.name) for key, value in document.items()}
 
 
 def _check_value(key: str, value: Any, source: str) -> Any:
@@ -159,13 +123,3 @@ def _check_value(key: str, value: Any, source: str) -> Any:
     if not form.fits(value):
         raise InvalidParameters(f"{source}: {key!r} must be {form.words}.")
     return form.read(value)
-
-
-def _read_risks(value: Any, path: Path) -> list[str]:
-    tables = value if isinstance(value, list) else [value]
-    risks = [table.get("risk") if isinstance(table, dict) else None for table in tables]
-    if not all(isinstance(risk, str) for risk in risks):
-        raise InvalidParameters(
-            f"{path.name}: each of {_CONSENTS!r} must name a 'risk'."
-        )
-    return [str(risk) for risk in risks]

@@ -54,6 +54,14 @@ def slots_of(home: Path, session: str) -> list[str]:
     return [slot for [slot] in rows]
 
 
+def has_accepted(home: Path, risk: str) -> bool:
+    """Return whether a stored party of this home accepted a risk with its terms."""
+    statement = (
+        "SELECT 1 FROM parties, json_each(identity, '$.accepted_risks') WHERE value = ?"
+    )
+    return store_of(home).fetch_row(statement, risk) is not None
+
+
 def stored_parties(home: Path) -> Iterator[PartySummary]:
     """Yield the parties of a home, sorted by session and slot, from this disk alone."""
     for party in store_of(home).fetch_rows(_PARTIES):

@@ -2,9 +2,7 @@
 
 import math
 import tomllib
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, fields, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,7 @@ from clustering_protocols.terms.terms import Identities, Layout, Terms
 from party_sdk.disclosures.history import History
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
-from party_sdk.home.policy_files import policy_file, read_policy, remember_risks
+from party_sdk.home.policy_files import policy_file, read_policy
 
 PSI = {"alignment": {"method": "ecdh"}}
 
@@ -171,7 +169,6 @@ def test_after_a_release_without_noise_no_budget_is_left(budgets: Budgets) -> No
 # The policy of a home: what people wrote in it, and what is remembered
 
 
-NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 WHOLE = """
 # what the board has decided
 accepted_risks = ["dummy.by-design"]  # on 3 May
@@ -216,8 +213,7 @@ def test_every_rule_of_a_policy_can_be_written_down(tmp_path: Path) -> None:
         ("epsilon_total = -1", "'epsilon_total' must be a number, 0 or more"),
         ('accepted_risks = "all"', "'accepted_risks' must be a list of texts"),
         ("accepted_risks = [1]", "'accepted_risks' must be a list of texts"),
-        ("consents = [1]", "each of 'consents' must name a 'risk'"),
-        ("[[consents]]\nterms = 'x'", "each of 'consents' must name a 'risk'"),
+        ("[[consents]]\nrisk = 'x'", "'consents' is no key of a policy; known: accepted_"),
     ],
 )  # fmt: skip
 def test_a_wrong_file_is_refused_with_the_line_or_the_key(
@@ -233,41 +229,6 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     policy_file(tmp_path).write_bytes(b"\xff\xfe")
     with pytest.raises(InvalidParameters, match="no text in UTF-8"):
         read_policy(tmp_path)
-
-
-def test_what_is_remembered_stands_behind_what_people_wrote(tmp_path: Path) -> None:
-    before = WHOLE.rstrip("\n")
-    policy_file(tmp_path).write_text(before)
-    remember_risks(tmp_path, [RISK, "house.open-slot"], "ab" * 32, NOW)
-    text = policy_file(tmp_path).read_text()
-    assert text.startswith(before)
-    [consent] = tomllib.loads(text)["consents"]
-    assert consent == {
-        "risk": "house.open-slot",
-        "accepted_at": NOW,
-        "terms": "ab" * 32,
-    }
-    assert read_policy(tmp_path).accepted_risks == {RISK, "house.open-slot"}
-    remember_risks(tmp_path, ["house.open-slot"], "cd" * 32, NOW)
-    assert policy_file(tmp_path).read_text() == text, "it is remembered once"
-
-
-def test_parties_of_one_home_remember_at_the_same_time(tmp_path: Path) -> None:
-    codes = [f"house.risk-{number}" for number in range(40)]
-    with ThreadPoolExecutor(8) as threads:
-        list(
-            threads.map(
-                lambda code: remember_risks(tmp_path, [code], "ab" * 32, NOW), codes
-            )
-        )
-    assert read_policy(tmp_path).accepted_risks == set(codes)
-
-
-def test_nothing_is_remembered_in_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    policy_file(tmp_path).write_text("consents = []\n")
-    with pytest.raises(InvalidParameters):
-        remember_risks(tmp_path, [RISK], "ab" * 32, NOW)
-    assert policy_file(tmp_path).read_text() == "consents = []\n"
 
 
 COORDINATOR = Institution("University", bytes(32))

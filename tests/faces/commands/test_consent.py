@@ -1,11 +1,22 @@
 """What a party's people read and accept before they join."""
 
+import json
 import shlex
 from pathlib import Path
 
 import pytest
-from support.terminal import ALONE, RISK, Terminal, answer_all, opened, running
+from support.terminal import (
+    ALONE,
+    RISK,
+    Terminal,
+    accepting,
+    answer_all,
+    opened,
+    running,
+)
 
+from clustering_protocols.terms.session_risks import BY_DESIGN
+from party_sdk.home.policy_files import policy_file
 from party_sdk.party.party_index import slots_of
 from party_sdk.party.party_session import PartySession
 
@@ -65,6 +76,22 @@ def test_a_terminal_asks_one_question_after_the_sheet(
     with answer_all(monkeypatch, yes=answer) as asked:
         online(*run, expect=0 if answer else 3)
     assert asked == ["Do you accept this sheet, and that what it lists is sent?"]
+
+
+def test_the_risk_of_every_session_is_accepted_with_the_first_sheet(
+    online: Terminal,
+) -> None:
+    create = ("session", "create", "Wards", "--protocol", "omnifc", "--clusters", 2)
+    parties = ("--party", "north", "--party", "south", "--party", "west")
+    first, second = (
+        next(iter(online.json(*create, *parties)["invitations"].values())) for _ in "12"
+    )
+    risks = {risk["code"] for risk in online.json("party", "terms", first)["risks"]}
+    others = json.dumps(sorted(risks - {BY_DESIGN}))
+    policy_file(online.folder / "home").write_text(f"accepted_risks = {others}\n")
+    assert BY_DESIGN in online("party", "run", second, expect=3).stderr
+    online("party", "run", first, *accepting(online, first))
+    online("party", "run", second)
 
 
 def test_a_table_is_read_before_anything_is_asked(
