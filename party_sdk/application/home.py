@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from clustering_protocols.catalogue import check_choice_names
 from clustering_protocols.common.errors import (
@@ -19,10 +19,8 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.session_risks import BY_DESIGN, OTHER_UNITS
 from clustering_protocols.terms.signed_logs import SignedLog, sign_ledger
-from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.states import StopReason
 from coterie_pages.models import RunReport, TermsSheet
 from coterie_pages.views.terms_sheet import identify, sheet_of
@@ -38,7 +36,7 @@ from party_sdk.home.policy import Policy
 from party_sdk.party.asker import Asker
 from party_sdk.party.leave import decline_slot, leave_session
 from party_sdk.party.notifications import OwnReceivers
-from party_sdk.party.participant import Party, preview_terms
+from party_sdk.party.participant import Offer, Party, fetch_offer
 from party_sdk.party.party_index import has_accepted, slots_of
 from party_sdk.party.party_session import PartySession
 from party_sdk.party.roster import PeerVerifier, Roster
@@ -50,14 +48,6 @@ if TYPE_CHECKING:
     from party_sdk.results.new_rows import NewRows
     from party_sdk.results.results import Result
     from party_sdk.tables.linkage import UnlinkedRow
-
-
-class Offer(NamedTuple):
-    """A parsed invitation, with the exact text of its terms and the parsed terms."""
-
-    invitation: Invitation
-    text: bytes
-    terms: Terms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,31 +100,18 @@ class Home:
             return OwnIdentity(self.path).stored
         return Institution.derive(self.entropy)
 
-    def fetch_offer(self, invitation: str, policy: Policy | None = None) -> Offer:
+    def fetch_offer(self, invitation: str, policy: Policy) -> Offer:
         """Return the terms that an invitation offers.
 
         If this home stores these terms, nothing is sent to the analyst. Otherwise, only
         the code of the invitation is sent.
 
-        policy: checks the inviter before the analyst is contacted, unless the party has
-            joined.
-
-        Raises AgreementMismatch if the terms differ from those that the coordinator
-        signed, and CoterieError if the analyst cannot be reached or refuses the
-        invitation.
+        Raises CoterieError as :func:`~party_sdk.party.participant.fetch_offer` does.
         """
         parsed = Invitation.parse(invitation)
         stored = self.stored_session(parsed.session, parsed.slot)
-        if policy is not None and not stored.has_joined:
-            trusted = self.trusted_institutions.keys_by_name()
-            policy.check_inviter(parsed.url, parsed.coordinator, trusted)
-        if stored.exists:
-            text = stored.load_identity().terms.encode()
-            if digest(text) == parsed.terms:
-                return Offer(parsed, text, read_terms(text))
         with self.connect(parsed.url) as analyst:
-            preview, terms = preview_terms(analyst, parsed)
-        return Offer(parsed, preview.terms.encode(), terms)
+            return fetch_offer(parsed, stored, analyst, policy)
 
     def terms_sheet(self, offer: Offer) -> TermsSheet:
         """Return the terms sheet of an offer."""
@@ -203,8 +180,12 @@ class Home:
         invitation: str,
         policy: Policy,
         choices: Mapping[str, Any] | None = None,
+        offer: Offer | None = None,
     ) -> Party:
-        """Create the party for an invitation whose terms were accepted."""
+        """Create the party for an invitation whose terms were accepted.
+
+        offer: the offer of the invitation, if the caller has already fetched it.
+        """
         return Party.join(
             invitation,
             policy=policy,
@@ -216,6 +197,7 @@ class Home:
             safety_number=self.safety_number,
             confirmed_with=self.confirmed_with,
             accept_moved=self.moved,
+            offer=offer,
         )
 
     def resume(self, session: str, slot: str) -> Party:

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -48,7 +48,6 @@ from clustering_protocols.terms.agreements import Member
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.session_risks import SHOWN_TOGETHER, SUMS_LIMIT
 from clustering_protocols.terms.terms import Terms, read_terms
-from clustering_protocols.wire.answers import Preview
 from clustering_protocols.wire.states import SessionState
 from party_sdk.admission.table_admission import (
     SlotFields,
@@ -64,6 +63,7 @@ from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.addresses import are_same_analyst
 from party_sdk.home.files import default_home
+from party_sdk.home.identities import TrustedInstitutions
 from party_sdk.home.own_packages import use_home
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy
@@ -132,6 +132,7 @@ class Party:
         safety_number: str | None = None,
         confirmed_with: Collection[str] = (),
         accept_moved: bool = False,
+        offer: Offer | None = None,
     ) -> Party:
         """Fetch and check the terms of an invitation, and store the party.
 
@@ -150,6 +151,7 @@ class Party:
             known.
         accept_moved: whether a later invitation to the same slot may name another
             address of the analyst, to which this party's token is then sent.
+        offer: the terms of the invitation, if the caller has already fetched them.
 
         Raises RiskNotAccepted, GuardRefused, VersionMismatch or InvalidParameters
         before the analyst learns anything about the data.
@@ -166,7 +168,9 @@ class Party:
             if stored.exists:
                 check_second_invitation(parsed, stored, accept_moved=accept_moved)
             else:
-                accept_invitation(parsed, stored, analyst, policy, verifier)
+                if offer is None or offer.invitation != parsed:
+                    offer = fetch_offer(parsed, stored, analyst, policy)
+                accept_offer(offer, stored, policy, verifier)
             party = cls(parsed, stored, analyst, policy, choices or {}, verifier)
             stack.pop_all()  # the party closes the connection itself
         return party
@@ -620,24 +624,18 @@ class Party:
 # Joining
 
 
-def accept_invitation(
-    parsed: Invitation,
-    stored: PartySession,
-    analyst: Analyst,
-    policy: Policy,
-    verifier: PeerVerifier,
+def accept_offer(
+    offer: Offer, stored: PartySession, policy: Policy, verifier: PeerVerifier
 ) -> None:
-    """Preview an invitation, check it against the policy, and store the party."""
-    policy.check_inviter(parsed.url, parsed.coordinator, verifier.trusted_keys)
-    preview, terms = preview_terms(analyst, parsed)
-    policy.check_terms(terms)
-    verifier.check_seat(terms, parsed.slot)
+    """Check an offer against the policy, and store the party."""
+    policy.check_terms(offer.terms)
+    verifier.check_seat(offer.terms, offer.invitation.slot)
     drawn_entropy = verifier.entropy or secrets.token_bytes(32)
     identity = Identity(
-        invitation=str(parsed),
+        invitation=str(offer.invitation),
         entropy=drawn_entropy.hex(),
-        terms=preview.terms,
-        accepted_risks=tuple(sorted(terms.risks)),  # the policy accepts all of them
+        terms=offer.text.decode(),
+        accepted_risks=tuple(sorted(offer.terms.risks)),  # the policy accepts all
     )
     with stored.lock():
         if not stored.exists:  # another process may have stored it first
@@ -700,25 +698,48 @@ def take_slot(
     )
 
 
-def preview_terms(analyst: Analyst, parsed: Invitation) -> tuple[Preview, Terms]:
-    """Fetch the analyst's preview of an invitation, and return it with the terms.
+class Offer(NamedTuple):
+    """A parsed invitation, with the exact text of its terms and the parsed terms."""
 
-    Raises AgreementMismatch if these are not the terms that the coordinator signed for
-    this session and slot.
+    invitation: Invitation
+    text: bytes
+    terms: Terms
+
+
+def fetch_offer(
+    invitation: Invitation, stored: PartySession, analyst: Analyst, policy: Policy
+) -> Offer:
+    """Return the stored terms of an invitation, or fetch them from the analyst.
+
+    policy: checks the inviter before the analyst is contacted, unless the party has
+        joined.
+
+    Raises GuardRefused if the policy does not list the inviter. Raises
+    AgreementMismatch if these are not the terms that the coordinator signed for this
+    session and slot. Raises CoterieError if the analyst cannot be reached or refuses
+    the invitation.
     """
-    preview = analyst.preview(parsed.code)
-    if digest(preview.terms.encode()) != parsed.terms:
+    if not stored.has_joined:
+        trusted = TrustedInstitutions(stored.home).keys_by_name()
+        policy.check_inviter(invitation.url, invitation.coordinator, trusted)
+    if stored.exists:
+        text = stored.load_identity().terms.encode()
+        if digest(text) == invitation.terms:
+            return Offer(invitation, text, read_terms(text))
+    preview = analyst.preview(invitation.code)
+    text = preview.terms.encode()
+    if digest(text) != invitation.terms:
         raise AgreementMismatch(
             "The analyst shows other terms than the coordinator signed."
         )
-    terms = read_terms(preview.terms.encode())
-    if terms.identities.coordinator != parsed.coordinator:
+    terms = read_terms(text)
+    if terms.identities.coordinator != invitation.coordinator:
         raise AgreementMismatch(
             "Somebody else signed the terms, not the coordinator that they name."
         )
-    if (terms.session, preview.slot) != (parsed.session, parsed.slot):
+    if (terms.session, preview.slot) != (invitation.session, invitation.slot):
         raise AgreementMismatch("The analyst previews another session or slot.")
-    return preview, terms
+    return Offer(invitation, text, terms)
 
 
 # Data and choices that must not change when a party continues

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -96,11 +96,6 @@ class PeerVerifier:
         if self.entropy is not None:
             return Institution.derive(self.entropy)
         return OwnIdentity(self.home).load_or_create()
-
-    @property
-    def trusted_keys(self) -> Mapping[str, str]:
-        """Return the public keys of the trusted institutions, by name."""
-        return TrustedInstitutions(self.home).keys_by_name()
 
     def check_seat(self, terms: Terms, slot: str) -> None:
         """Raise GuardRefused if the terms expect another institution at a slot."""

@@ -44,6 +44,7 @@ from party_sdk.home.policy_files import read_policy
 from party_sdk.home.process_exit import error_location, run_without_finalisation
 from party_sdk.party.asker import Asker
 from party_sdk.party.notifications import missing_addresses
+from party_sdk.party.participant import Offer
 from party_sdk.party.roster import Roster
 from party_sdk.party.stored_mappings import MappingChange
 from party_sdk.results.output_files import check_outputs
@@ -275,7 +276,7 @@ class OrderRunner:
         table = self._load_unchanged_table()
         policy = home.ask_consent(self._order.invitation, policy, offer)
         try:
-            self._join_and_run(table, policy)
+            self._join_and_run(table, policy, offer)
         except GuardRefused:
             if self._asker.refusal is not None:
                 raise DecisionDeclined(self._asker.refusal) from None
@@ -292,7 +293,7 @@ class OrderRunner:
             )
         return table
 
-    def _join_and_run(self, table: OrderedTable, policy: Policy) -> None:
+    def _join_and_run(self, table: OrderedTable, policy: Policy, offer: Offer) -> None:
         order, home = self._order, self._own_home
         outputs = Outputs(labels=order.labels)
         for path in outputs.paths:
@@ -301,7 +302,7 @@ class OrderRunner:
                     path.parent.mkdir(parents=True, exist_ok=True)
         check_outputs(outputs.paths, Path(table.path), force=outputs.force)
         outputs.check_overwriting(self._party_order.stored)
-        with home.join(order.invitation, policy, order.choices) as member:
+        with home.join(order.invitation, policy, order.choices, offer) as member:
             # the order may have been withdrawn before the party was stored
             self._party_order.check_not_stale()
             if addresses := missing_addresses(member.stored, order.notify):

@@ -93,8 +93,8 @@ def terms(
     from coterie_pages import terminal_text
 
     refuse_overwriting(out, None, force=force)
-    own_home = home.open()
-    sheet = own_home.terms_sheet(own_home.fetch_offer(invitation))
+    own_home, policy = home.open(), policy_with_guards(home.folder, {})
+    sheet = own_home.terms_sheet(own_home.fetch_offer(invitation, policy))
     for path in out:
         is_page = path.suffix.lower() in {".html", ".htm"}
         (write_page if is_page else write_assessment)(sheet, path)
@@ -200,7 +200,7 @@ def run(
             quiet_rows = replace(rows, on_open=None)
             quiet_rows.open(slot_fields_of(offer.terms, parsed.slot))
     policy = own_home.ask_consent(invitation, policy, offer, accept)
-    with own_home.join(invitation, policy, choices) as member:
+    with own_home.join(invitation, policy, choices, offer) as member:
         if notify:
             member.request_notifications(notify)
         if rows is None:
@@ -259,7 +259,8 @@ def check(
     is printed with its line, and the exit code is 5 if there are any.
     """
     rows, own_home = table.require_spec(), home.open()
-    offer = own_home.fetch_offer(invitation)
+    policy = policy_with_guards(home.folder, {})
+    offer = own_home.fetch_offer(invitation, policy)
     terms, slot = offer.terms, offer.invitation.slot
     rows = own_home.map_rows(own_home.stored_session(terms.session, slot), rows)
     if not rehearse:
@@ -267,12 +268,10 @@ def check(
         return report_output(report, fails=bool(report.problems))
     from clustering_protocols.terms.session_risks import SUMS_LIMIT
     from party_sdk.admission.table_admission import slot_fields_of
-    from party_sdk.home.policy_files import read_policy
     from party_sdk.lab.rehearsal import rehearse as play
 
-    limit = read_policy(own_home.path).sums_limit
     data = rows.open(slot_fields_of(terms, slot))
-    rehearsal = play(terms, slot, data, {SUMS_LIMIT: limit, **choices})
+    rehearsal = play(terms, slot, data, {SUMS_LIMIT: policy.sums_limit, **choices})
     show_notes(rehearsal.notes)
     return Output(rehearsal, rehearsal_lines(rehearsal, terms))
 

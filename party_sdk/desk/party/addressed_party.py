@@ -17,6 +17,8 @@ from party_sdk.admission.table_admission import slot_fields_of
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.desk.responses import Desk, desk_of
+from party_sdk.home.policy_files import read_policy
+from party_sdk.party.participant import Offer
 from party_sdk.supervisor.orders import Order, OrderedTable, PartyOrder, order_versions
 from party_sdk.tables.mapping import TableMapping, parse_mapping
 
@@ -103,12 +105,16 @@ class AddressedParty(PartyOrder):
 
     def terms(self) -> Terms:
         """Fetch the terms of the party's session from the analyst."""
-        return self.desk.own_home.fetch_offer(str(self.invitation)).terms
+        return self.offer().terms
 
     def sheet(self) -> TermsSheet:
         """Fetch the terms sheet, which states the session's terms in words."""
-        home = self.desk.own_home
-        return home.terms_sheet(home.fetch_offer(str(self.invitation)))
+        return self.desk.own_home.terms_sheet(self.offer())
+
+    def offer(self) -> Offer:
+        """Fetch the party's offer, unless the policy of the home forbids it."""
+        policy = read_policy(self.home)
+        return self.desk.own_home.fetch_offer(str(self.invitation), policy)
 
     @property
     def title(self) -> str:

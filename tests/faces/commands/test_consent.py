@@ -94,6 +94,15 @@ def test_the_risk_of_every_session_is_accepted_with_the_first_sheet(
     online("party", "run", second)
 
 
+def test_terms_are_not_read_from_an_analyst_that_is_not_listed(
+    online: Terminal, rows: Path
+) -> None:
+    _, invitation = invited(online)
+    policy_file(online.folder / "home").write_text('analysts = ["https://a.example"]')
+    for words in (("terms", invitation), ("check", invitation, "--data", rows)):
+        assert "'analysts'" in online("party", *words, expect=3).stderr
+
+
 def test_a_table_is_read_before_anything_is_asked(
     online: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -153,9 +153,13 @@ def test_coordinating_and_joining_need_no_mathematics(tmp_path: Path) -> None:
         with analyst.coordinator(tmp_path / "home") as coordinator:
             [invitation] = coordinator.session("open").invite().values()
         from party_sdk.application.home import Home
+        from party_sdk.home.policy import Policy
 
         home = Home(path=tmp_path / "home")
-        accepted = ["--accept", home.terms_sheet(home.fetch_offer(invitation)).consent]
+        accepted = [
+            "--accept",
+            home.terms_sheet(home.fetch_offer(invitation, Policy())).consent,
+        ]
         terms = ["party", "terms", invitation]
         written = coterie([*terms, "--out", str(tmp_path / "terms.html")])
         assert PAGES <= written <= CLIENT | OPTIONAL | PAGES
