@@ -9,16 +9,10 @@ import {
   ALIGNMENT_COMPARE_DIGESTS_TASK,
   ALIGNMENT_DIGESTS_CONTRIBUTION,
   ALIGNMENT_DIGESTS_ENVELOPE,
-  STATISTICS_MEASURE_TASK,
-  STATISTICS_MEASURED_CONTRIBUTION,
-  STATISTICS_POOL_TASK,
-  STATISTICS_POOLED_CONTRIBUTION,
-  STATISTICS_MOMENTS_ENVELOPE,
-  STATISTICS_POOLED_MOMENTS_ENVELOPE,
-  CLOSING_SIGN_TASK,
-  CLOSING_SIGNED_CONTRIBUTION,
   MOMENTS_ADD_UP_TASK,
   MOMENTS_SHARE_CONTRIBUTION,
+  CLOSING_CONCLUDE_TASK,
+  CLOSING_SIGNED_CONTRIBUTION,
   LINKAGE_MASK_KEYS_TASK,
   LINKAGE_KEYS_MASKED_CONTRIBUTION,
   LINKAGE_SHOW_TOKENS_TASK,
@@ -41,7 +35,6 @@ import {
   PROFILES_PROFILE_TOLD_CONTRIBUTION,
   PROFILES_READ_PROFILES_TASK,
   PROFILES_PROFILES_READ_CONTRIBUTION,
-  CLOSING_CONCLUDE_TASK,
 } from "./shared.ts";
 import type { Floats, Ints } from "../wire/arrays.ts";
 import type { MessageSpec } from "../wire/messages.ts";
@@ -104,6 +97,34 @@ export interface ClosingSummary {
   readonly starts: Ints;
 }
 
+export interface RangesMeasure {
+  readonly kind: "measure";
+}
+
+export interface RangesMeasured {
+  readonly kind: "measured";
+}
+
+export interface RangesPool {
+  readonly kind: "pool";
+}
+
+export interface RangesPooled {
+  readonly kind: "pooled";
+}
+
+export interface RangesOwnRanges {
+  readonly kind: "own-ranges";
+  readonly minimum: Floats;
+  readonly maximum: Floats;
+}
+
+export interface RangesPooledRanges {
+  readonly kind: "pooled-ranges";
+  readonly minimum: Floats;
+  readonly maximum: Floats;
+}
+
 export const VERSION = 2;
 
 export const MESSAGES: readonly MessageSpec[] = [
@@ -115,12 +136,8 @@ export const MESSAGES: readonly MessageSpec[] = [
   ALIGNMENT_COMPARE_DIGESTS_TASK,
   ALIGNMENT_DIGESTS_CONTRIBUTION,
   ALIGNMENT_DIGESTS_ENVELOPE,
-  STATISTICS_MEASURE_TASK,
-  STATISTICS_MEASURED_CONTRIBUTION,
-  STATISTICS_POOL_TASK,
-  STATISTICS_POOLED_CONTRIBUTION,
-  STATISTICS_MOMENTS_ENVELOPE,
-  STATISTICS_POOLED_MOMENTS_ENVELOPE,
+  MOMENTS_ADD_UP_TASK,
+  MOMENTS_SHARE_CONTRIBUTION,
   {
     stage: "upload",
     kind: "project",
@@ -245,7 +262,7 @@ export const MESSAGES: readonly MessageSpec[] = [
       required: ["inertia", "n_dimensions"],
     },
   },
-  CLOSING_SIGN_TASK,
+  CLOSING_CONCLUDE_TASK,
   CLOSING_SIGNED_CONTRIBUTION,
   {
     stage: "closing",
@@ -331,8 +348,105 @@ export const MESSAGES: readonly MessageSpec[] = [
       required: ["inertia", "n_dimensions"],
     },
   },
-  MOMENTS_ADD_UP_TASK,
-  MOMENTS_SHARE_CONTRIBUTION,
+  {
+    stage: "ranges",
+    kind: "measure",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description:
+        "Task of round 1: measure the ranges of your rows, and seal them to the leader.",
+      title: "Measure",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "ranges",
+    kind: "measured",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Contribution of round 1: confirms the task.",
+      title: "MeasuredColumns",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "ranges",
+    kind: "pool",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description:
+        "Task of round 2: if you are the leader, seal the pooled ranges to the members.",
+      title: "Pool",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "ranges",
+    kind: "pooled",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Contribution of round 2: confirms the task.",
+      title: "PooledColumns",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "ranges",
+    kind: "own-ranges",
+    version: 1,
+    role: "envelope",
+    arrays: [
+      { name: "minimum", dtype: "float64", shape: ["m"], bounds: [null, null] },
+      { name: "maximum", dtype: "float64", shape: ["m"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Envelope and memory: the smallest and largest value of each of a party's features.",
+      title: "OwnRanges",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "ranges",
+    kind: "pooled-ranges",
+    version: 1,
+    role: "envelope",
+    arrays: [
+      { name: "minimum", dtype: "float64", shape: ["m"], bounds: [null, null] },
+      { name: "maximum", dtype: "float64", shape: ["m"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "Envelope and memory: ranges over all rows of the column group.",
+      title: "PooledRanges",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
   LINKAGE_MASK_KEYS_TASK,
   LINKAGE_KEYS_MASKED_CONTRIBUTION,
   LINKAGE_SHOW_TOKENS_TASK,
@@ -355,5 +469,4 @@ export const MESSAGES: readonly MessageSpec[] = [
   PROFILES_PROFILE_TOLD_CONTRIBUTION,
   PROFILES_READ_PROFILES_TASK,
   PROFILES_PROFILES_READ_CONTRIBUTION,
-  CLOSING_CONCLUDE_TASK,
 ];

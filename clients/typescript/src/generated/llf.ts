@@ -11,14 +11,8 @@ import {
   ALIGNMENT_DIGESTS_ENVELOPE,
   MOMENTS_ADD_UP_TASK,
   MOMENTS_SHARE_CONTRIBUTION,
-  CLOSING_SIGN_TASK,
+  CLOSING_CONCLUDE_TASK,
   CLOSING_SIGNED_CONTRIBUTION,
-  STATISTICS_MEASURE_TASK,
-  STATISTICS_MEASURED_CONTRIBUTION,
-  STATISTICS_POOL_TASK,
-  STATISTICS_POOLED_CONTRIBUTION,
-  STATISTICS_MOMENTS_ENVELOPE,
-  STATISTICS_POOLED_MOMENTS_ENVELOPE,
   LINKAGE_MASK_KEYS_TASK,
   LINKAGE_KEYS_MASKED_CONTRIBUTION,
   LINKAGE_PASS_KEYS_TASK,
@@ -41,7 +35,6 @@ import {
   PROFILES_PROFILE_TOLD_CONTRIBUTION,
   PROFILES_READ_PROFILES_TASK,
   PROFILES_PROFILES_READ_CONTRIBUTION,
-  CLOSING_CONCLUDE_TASK,
   type Figures,
   FIGURES,
 } from "./shared.ts";
@@ -78,8 +71,8 @@ export interface StartCandidates {
   readonly sizes: Ints;
 }
 
-export interface StartStartCentroids {
-  readonly kind: "start-centroids";
+export interface StartLaneStarts {
+  readonly kind: "lane-starts";
   readonly centroids: Floats;
 }
 
@@ -280,11 +273,6 @@ export interface ClosingColumnsSummary {
   readonly tolerances: Floats;
 }
 
-export interface StartLaneStarts {
-  readonly kind: "lane-starts";
-  readonly centroids: Floats;
-}
-
 export interface RaceAddUp {
   readonly kind: "add-up";
   readonly phase: number;
@@ -425,16 +413,22 @@ export const MESSAGES: readonly MessageSpec[] = [
   },
   {
     stage: "start",
-    kind: "start-centroids",
+    kind: "lane-starts",
     version: 1,
     role: "envelope",
     arrays: [
-      { name: "centroids", dtype: "float64", shape: ["k", "m"], bounds: [null, null] },
+      {
+        name: "centroids",
+        dtype: "float64",
+        shape: ["lanes", "k", "m"],
+        bounds: [null, null],
+      },
     ],
     values: {
       additionalProperties: false,
-      description: "Envelope and memory: the initial centroids V(0), in scaled units.",
-      title: "StartCentroids",
+      description:
+        "Envelope and memory: the initial centroids V(0) of each lane, in scaled units.",
+      title: "LaneStarts",
       type: "object",
       properties: {},
       required: [],
@@ -701,7 +695,7 @@ export const MESSAGES: readonly MessageSpec[] = [
       required: ["n_updates"],
     },
   },
-  CLOSING_SIGN_TASK,
+  CLOSING_CONCLUDE_TASK,
   CLOSING_SIGNED_CONTRIBUTION,
   {
     stage: "closing",
@@ -762,12 +756,6 @@ export const MESSAGES: readonly MessageSpec[] = [
       required: ["n_updates"],
     },
   },
-  STATISTICS_MEASURE_TASK,
-  STATISTICS_MEASURED_CONTRIBUTION,
-  STATISTICS_POOL_TASK,
-  STATISTICS_POOLED_CONTRIBUTION,
-  STATISTICS_MOMENTS_ENVELOPE,
-  STATISTICS_POOLED_MOMENTS_ENVELOPE,
   {
     stage: "start",
     kind: "measure-groups",
@@ -1008,29 +996,6 @@ export const MESSAGES: readonly MessageSpec[] = [
     },
   },
   {
-    stage: "start",
-    kind: "lane-starts",
-    version: 1,
-    role: "envelope",
-    arrays: [
-      {
-        name: "centroids",
-        dtype: "float64",
-        shape: ["lanes", "k", "m"],
-        bounds: [null, null],
-      },
-    ],
-    values: {
-      additionalProperties: false,
-      description:
-        "Envelope and, until a lane is chosen, memory: V(0) of each lane, in scaled units.",
-      title: "LaneStarts",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
     stage: "race",
     kind: "add-up",
     version: 1,
@@ -1089,5 +1054,4 @@ export const MESSAGES: readonly MessageSpec[] = [
   PROFILES_PROFILE_TOLD_CONTRIBUTION,
   PROFILES_READ_PROFILES_TASK,
   PROFILES_PROFILES_READ_CONTRIBUTION,
-  CLOSING_CONCLUDE_TASK,
 ];

@@ -1,6 +1,6 @@
 /** Messages of several protocols. Written by scripts/generate.ts. */
 
-import type { Bytes, Floats, Ints, Words } from "../wire/arrays.ts";
+import type { Bytes, Ints, Words } from "../wire/arrays.ts";
 import type { MessageSpec } from "../wire/messages.ts";
 
 export interface OpeningSign {
@@ -12,8 +12,10 @@ export interface OpeningSigned {
   readonly signature: string;
 }
 
-export interface ClosingSign {
-  readonly kind: "sign";
+export interface ClosingConclude {
+  readonly kind: "conclude";
+  readonly figures: readonly Figures[];
+  readonly chosen: number;
 }
 
 export interface ClosingSigned {
@@ -86,12 +88,6 @@ export interface ProfilesProfilesRead {
   readonly kind: "profiles-read";
 }
 
-export interface ClosingConclude {
-  readonly kind: "conclude";
-  readonly figures: readonly Figures[];
-  readonly chosen: number;
-}
-
 export interface SecretsShareSecrets {
   readonly kind: "share-secrets";
 }
@@ -102,7 +98,7 @@ export interface SecretsSecretsShared {
 
 export interface SecretsGroupSecret {
   readonly kind: "group-secret";
-  readonly scope: "all" | "row" | "column";
+  readonly scope: "row" | "column";
   readonly secret: string;
 }
 
@@ -125,40 +121,6 @@ export interface MomentsAddUp {
 export interface MomentsShare {
   readonly kind: "share";
   readonly words: Words;
-}
-
-export interface StatisticsMeasure {
-  readonly kind: "measure";
-}
-
-export interface StatisticsMeasured {
-  readonly kind: "measured";
-}
-
-export interface StatisticsPool {
-  readonly kind: "pool";
-}
-
-export interface StatisticsPooled {
-  readonly kind: "pooled";
-}
-
-export interface StatisticsMoments {
-  readonly kind: "moments";
-  readonly n_rows: number;
-  readonly mean: Floats;
-  readonly deviations: Floats;
-  readonly minimum: Floats;
-  readonly maximum: Floats;
-}
-
-export interface StatisticsPooledMoments {
-  readonly kind: "pooled-moments";
-  readonly n_rows: number;
-  readonly mean: Floats;
-  readonly deviations: Floats;
-  readonly minimum: Floats;
-  readonly maximum: Floats;
 }
 
 export interface LinkageMaskKeys {
@@ -353,19 +315,24 @@ export const OPENING_SIGNED_CONTRIBUTION: MessageSpec = {
   },
 };
 
-export const CLOSING_SIGN_TASK: MessageSpec = {
+export const CLOSING_CONCLUDE_TASK: MessageSpec = {
   stage: "closing",
-  kind: "sign",
+  kind: "conclude",
   version: 1,
   role: "task",
   arrays: [],
   values: {
+    $defs: { Figures: FIGURES },
     additionalProperties: false,
-    description: "A task that asks for a signature of the transcript so far.",
-    title: "Sign",
+    description:
+      "A task to sign, with the figures of all runs; the party remembers the task.\n\nfigures: the figures of each run, in order; empty if the protocol computes none, or\n    the session has one run.\nchosen: the number of the run to which the results belong, from 0.",
+    title: "Conclude",
     type: "object",
-    properties: {},
-    required: [],
+    properties: {
+      figures: { items: { $ref: "#/$defs/Figures" }, title: "Figures", type: "array" },
+      chosen: { minimum: 0, title: "Chosen", type: "integer" },
+    },
+    required: ["figures", "chosen"],
   },
 };
 
@@ -602,27 +569,6 @@ export const PROFILES_PROFILES_READ_CONTRIBUTION: MessageSpec = {
   },
 };
 
-export const CLOSING_CONCLUDE_TASK: MessageSpec = {
-  stage: "closing",
-  kind: "conclude",
-  version: 1,
-  role: "task",
-  arrays: [],
-  values: {
-    $defs: { Figures: FIGURES },
-    additionalProperties: false,
-    description:
-      "A task to sign, with the figures of all runs; the party remembers the task.\n\nfigures: the figures of each run, in order; empty if the protocol computes none.\nchosen: the number of the run to which the results belong, from 0.",
-    title: "Conclude",
-    type: "object",
-    properties: {
-      figures: { items: { $ref: "#/$defs/Figures" }, title: "Figures", type: "array" },
-      chosen: { minimum: 0, title: "Chosen", type: "integer" },
-    },
-    required: ["figures", "chosen"],
-  },
-};
-
 export const SECRETS_SHARE_SECRETS_TASK: MessageSpec = {
   stage: "secrets",
   kind: "share-secrets",
@@ -669,7 +615,7 @@ export const SECRETS_GROUP_SECRET_ENVELOPE: MessageSpec = {
     title: "GroupSecret",
     type: "object",
     properties: {
-      scope: { enum: ["all", "row", "column"], title: "Scope", type: "string" },
+      scope: { enum: ["row", "column"], title: "Scope", type: "string" },
       secret: { pattern: "^[0-9a-f]{64}$", title: "Secret", type: "string" },
     },
     required: ["scope", "secret"],
@@ -762,116 +708,6 @@ export const MOMENTS_SHARE_CONTRIBUTION: MessageSpec = {
     type: "object",
     properties: {},
     required: [],
-  },
-};
-
-export const STATISTICS_MEASURE_TASK: MessageSpec = {
-  stage: "statistics",
-  kind: "measure",
-  version: 1,
-  role: "task",
-  arrays: [],
-  values: {
-    additionalProperties: false,
-    description:
-      "Task of round 1: compute the moments or ranges, and seal them to the leader.",
-    title: "Measure",
-    type: "object",
-    properties: {},
-    required: [],
-  },
-};
-
-export const STATISTICS_MEASURED_CONTRIBUTION: MessageSpec = {
-  stage: "statistics",
-  kind: "measured",
-  version: 1,
-  role: "contribution",
-  arrays: [],
-  values: {
-    additionalProperties: false,
-    description: "Contribution of round 1: confirms the task.",
-    title: "MeasuredColumns",
-    type: "object",
-    properties: {},
-    required: [],
-  },
-};
-
-export const STATISTICS_POOL_TASK: MessageSpec = {
-  stage: "statistics",
-  kind: "pool",
-  version: 1,
-  role: "task",
-  arrays: [],
-  values: {
-    additionalProperties: false,
-    description:
-      "Task of round 2: if you are the leader, seal the pooled values to the members.",
-    title: "Pool",
-    type: "object",
-    properties: {},
-    required: [],
-  },
-};
-
-export const STATISTICS_POOLED_CONTRIBUTION: MessageSpec = {
-  stage: "statistics",
-  kind: "pooled",
-  version: 1,
-  role: "contribution",
-  arrays: [],
-  values: {
-    additionalProperties: false,
-    description: "Contribution of round 2: confirms the task.",
-    title: "PooledColumns",
-    type: "object",
-    properties: {},
-    required: [],
-  },
-};
-
-export const STATISTICS_MOMENTS_ENVELOPE: MessageSpec = {
-  stage: "statistics",
-  kind: "moments",
-  version: 1,
-  role: "envelope",
-  arrays: [
-    { name: "mean", dtype: "float64", shape: ["moments"], bounds: [null, null] },
-    { name: "deviations", dtype: "float64", shape: ["moments"], bounds: [0, null] },
-    { name: "minimum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
-    { name: "maximum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
-  ],
-  values: {
-    additionalProperties: false,
-    description:
-      "Envelope: number of rows, and the moments or the range of each feature.\n\ndeviations: the sums of squared deviations from the mean.\n\nArrays that the terms do not need are empty, so that no party discloses them.",
-    title: "Moments",
-    type: "object",
-    properties: { n_rows: { minimum: 1, title: "N Rows", type: "integer" } },
-    required: ["n_rows"],
-  },
-};
-
-export const STATISTICS_POOLED_MOMENTS_ENVELOPE: MessageSpec = {
-  stage: "statistics",
-  kind: "pooled-moments",
-  version: 1,
-  role: "envelope",
-  arrays: [
-    { name: "mean", dtype: "float64", shape: ["moments"], bounds: [null, null] },
-    { name: "deviations", dtype: "float64", shape: ["moments"], bounds: [0, null] },
-    { name: "minimum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
-    { name: "maximum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
-  ],
-  values: {
-    additionalProperties: false,
-    description:
-      "Envelope and memory: moments or ranges over all rows of the column group.",
-    title: "PooledMoments",
-    type: "object",
-    properties: { n_rows: { minimum: 1, title: "N Rows", type: "integer" } },
-    required: ["n_rows"],
   },
 };
 
