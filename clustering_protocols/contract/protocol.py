@@ -51,8 +51,6 @@ class Exchange(NamedTuple):
     own: the names of the task's fields that may differ between members of the group.
     fields: whether the party's role sees its table as the dictionary describes it, and
         not only the columns that are clustered.
-    shows: whether others may read what the session discloses about rows once the party
-        has answered this task.
     slots: returns the slots that get the task under the terms; None stands for all.
     """
 
@@ -63,7 +61,6 @@ class Exchange(NamedTuple):
     audience: Audience = "all"
     own: tuple[str, ...] = ()
     fields: bool = False
-    shows: bool = False
     slots: Callable[[SessionContext[Any]], Collection[str]] | None = None
 
 

@@ -29,7 +29,11 @@ from clustering_protocols.engine.session_state import (
     Move,
     Opened,
 )
-from clustering_protocols.engine.stages import import_party_roles, load_session
+from clustering_protocols.engine.stages import (
+    import_party_roles,
+    load_session,
+    uses_values,
+)
 
 __all__ = [
     "FINAL",
@@ -50,4 +54,5 @@ __all__ = [
     "import_party_roles",
     "load_session",
     "read_result",
+    "uses_values",
 ]

@@ -178,18 +178,6 @@ class PartyEngine:
             tuple(dict.fromkeys(map(type, records))),
         )
 
-    def has_shown_rows(self, task: Packet) -> bool:
-        """Return whether others may have read rows once this task is answered."""
-        _, stages = load_session(self.agreement)
-        last = (task.address.stage, task.header.record.get("kind"))
-        for stage in stages:
-            for exchange in stage.exchanges:
-                if exchange.shows:
-                    return True
-                if (stage.name, exchange.task.kind) == last:
-                    return False
-        return False
-
     def conclude(
         self,
         journal: Journal,

@@ -12,6 +12,7 @@ from clustering_protocols.common.errors import Malformed, ProtocolFailed
 from clustering_protocols.contract import Params, SessionContext, Stage
 from clustering_protocols.engine.packets import Packet
 from clustering_protocols.engine.signatures import (
+    OPENING,
     build_closing,
     build_opening,
     build_outcome_reader,
@@ -102,17 +103,23 @@ def add_preparation_stages(terms: Terms, stages: Sequence[Stage]) -> Sequence[St
     if not (fills or harmonises):
         return stages
     # A late import: few sessions need these modules.
-    from clustering_protocols.shared_stages import (
-        imputation as filling,
-        secrets,
-        site_effects,
-    )
-    from clustering_protocols.shared_stages.alignment import digests, linkage
+    from clustering_protocols.shared_stages import imputation as filling, site_effects
 
-    foundations = {secrets.NAME, digests.NAME, linkage.NAME}
-    index = 1 + max(i for i, stage in enumerate(stages) if stage.name in foundations)
+    index = 1 + max(i for i, stage in enumerate(stages) if not uses_values(stage.name))
     added = [filling.build_stage()] * fills + [site_effects.build_stage()] * harmonises
     return (*stages[:index], *added, *stages[index:])
+
+
+def uses_values(stage: str) -> bool:
+    """Return whether answers in a stage may depend on more than the ids of rows.
+
+    Only the opening, the exchange of secrets and the alignment of rows use no values.
+    """
+    # A late import: a process that only reads messages needs no alignment.
+    from clustering_protocols.shared_stages import secrets
+    from clustering_protocols.shared_stages.alignment import digests, linkage
+
+    return stage not in {OPENING, secrets.NAME, digests.NAME, linkage.NAME}
 
 
 def repeat_per_run(session: SessionContext, stages: Sequence[Stage]) -> Sequence[Stage]:

@@ -122,7 +122,7 @@ class Responder:
             before=before,
             after=answer.memory,
         )
-        self._store_answer(state, answer, data, shows_rows=party.has_shown_rows(packet))
+        self._store_answer(state, answer, data, packet.address.stage)
         return self._send_contribution(answer.contribution)
 
     def send_again(self, party: engine.PartyEngine) -> None:
@@ -149,8 +149,7 @@ class Responder:
         state: DurableState,
         answer: engine.TaskOutcome,
         data: DataSource,
-        *,
-        shows_rows: bool,
+        stage: str,
     ) -> None:
         selection = answer.memory.get(Selection)
         if selection is not None:
@@ -160,7 +159,7 @@ class Responder:
         )
         with self.stored.store.transaction():
             self._store_receipt()
-            recorded = self._record_use(answer.memory, data, shows_rows=shows_rows)
+            recorded = self._record_use(answer.memory, data, stage)
             self.stored.save_state(state, self._state)
             self.stored.ledger.log_sending(
                 state.round_key,
@@ -212,14 +211,21 @@ class Responder:
             stored.hold_contributions(are_held=False)
 
     def _record_use(
-        self, memory: Memory, data: DataSource, *, shows_rows: bool
+        self, memory: Memory, data: DataSource, stage: str
     ) -> tuple[Use, int] | None:
-        """Record what an answer discloses about the rows, before it is sent.
+        """Record what a session discloses about the rows, before an answer is sent.
 
-        Returns the use and its number of sums. If the answer discloses nothing, returns
-        what was recorded before.
+        It is recorded from the first stage that uses values, because an answer that
+        discloses nothing yet may let others read rows later.
+
+        Returns the use and its number of sums, or None if nothing is disclosed yet.
         """
         terms, slot = self.terms, self.stored.slot
+        self._use = self._use or Use.from_terms(
+            terms, self._agreement_id, slot, data.columns
+        )
+        if not (self._use.discloses_anything and engine.uses_values(stage)):
+            return self._recorded
         selection, spending = memory.get(Selection), memory.get(PrivacySpending)
         selected_rows = None if selection is None else selection.rows
         n_rows = data.n_rows if selected_rows is None else len(selected_rows)
@@ -229,11 +235,6 @@ class Responder:
             update["epsilon"] = (
                 math.inf if spending.epsilon is None else spending.epsilon
             )
-        if not shows_rows and not sums.n_sums and not any(update.values()):
-            return self._recorded
-        self._use = self._use or Use.from_terms(
-            terms, self._agreement_id, slot, data.columns
-        )
         use = self._use.model_copy(update=update)
         if self._recorded != (use, sums.n_sums):
             history = self.stored.history

@@ -329,7 +329,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             name="upload",
             analyst=_role("analyst:Collaborator"),
             party=_role("party:Projector"),
-            exchanges=(Exchange(messages.Project, messages.Projections, shows=True),),
+            exchanges=(Exchange(messages.Project, messages.Projections),),
             results=(
                 messages.RowGroupLabels,
                 messages.RowGroupModel,

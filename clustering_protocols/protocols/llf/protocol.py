@@ -536,7 +536,7 @@ def _row_stages(params: LosslessFederated) -> Iterator[Stage]:
             exchange(messages.Update, messages.Sums, minimum, params.max_iter),
             exchange(messages.Close, messages.ClosingShare, minimum),
             exchange(messages.Gather, messages.GatheredSizes, minimum),
-            exchange(messages.ReportDigest, messages.DigestReport, minimum, shows=True),
+            exchange(messages.ReportDigest, messages.DigestReport, minimum),
         ),
         results=(messages.FinalTotals, messages.Summary),
         results_to="slot" if params.may_be_left_out else "all",
@@ -555,7 +555,7 @@ def _column_stages(params: LosslessFederated) -> Iterator[Stage]:
             analyst=_role("columns_analyst:ColumnStartAnalyst"),
             party=_role("columns_party:ColumnStartParty"),
             exchanges=(
-                Exchange(messages.MeasureGroups, messages.GroupDistances, shows=True),
+                Exchange(messages.MeasureGroups, messages.GroupDistances),
                 Exchange(messages.StartFrom, StartKept),
             ),
             each_run=True,
@@ -568,7 +568,7 @@ def _column_stages(params: LosslessFederated) -> Iterator[Stage]:
         party=_role("columns_party:ColumnsParty"),
         exchanges=(
             Exchange(
-                messages.MeasureDistances, messages.Distances, 1, limit, shows=True
+                messages.MeasureDistances, messages.Distances, 1, limit
             ),
             *([] if params.publish == "nothing" else [scatter]),
         ),

@@ -234,7 +234,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
             party=_role("roles:MixtureParty"),
             exchanges=(
                 Exchange(messages.Update, messages.Sums, 2, params.max_iter + 1),
-                Exchange(messages.ReportDigest, messages.DigestReport, shows=True),
+                Exchange(messages.ReportDigest, messages.DigestReport),
             ),
             results=(messages.Agreed, messages.Summary),
             results_to="all",

@@ -234,7 +234,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             party=_role("party:Comparer"),
             exchanges=(
                 Exchange(
-                    messages.Compare, messages.EncodedDistances, minimum, shows=True
+                    messages.Compare, messages.EncodedDistances, minimum
                 ),
             ),
             results=(

@@ -226,7 +226,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             name="upload",
             analyst=_role("analyst:PqmdsAnalyst"),
             party=_role("party:Encoder"),
-            exchanges=(Exchange(messages.Encode, messages.RowCodes, shows=True),),
+            exchanges=(Exchange(messages.Encode, messages.RowCodes),),
             results=(messages.Clusters, messages.Summary),
         )
         return (
