@@ -2,8 +2,8 @@
 
     python -m benchmarks.shown
 
-Protocols and releases declare what they show (`ClusteringProtocol.shows`). A test checks
-that the tables are current, and that each example of each protocol is in them.
+Protocols and releases declare what they disclose (`ClusteringProtocol.disclosures`). A
+test checks that the tables are current, and that each example of each protocol is in them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Way(NamedTuple):
     def shown(self) -> frozenset[Disclosure]:
         """Return what the protocol shows to whom."""
         params = parse_params(self.name, self.params)
-        return protocol(self.name).shows(params, self.layout)
+        return protocol(self.name).disclosures(params, self.layout)
 
 
 _K: Final = {"n_clusters": 3}

@@ -61,7 +61,7 @@ def find_field_warnings(
     """
     protocol = catalogue.find_protocol(params)
     if Kind.GEOMETRY not in kinds_read_by(
-        protocol.shows(params, layout), Reader.OUTSIDE
+        protocol.disclosures(params, layout), Reader.OUTSIDE
     ):
         return []
     fields = [f for schema in dictionary for f in schema.clustered_part.fields]

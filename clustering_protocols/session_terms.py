@@ -172,7 +172,7 @@ def disclosures_of_terms(terms: Terms) -> frozenset[Disclosure]:
 
 def _find_disclosures(params: Params, terms: Terms) -> frozenset[Disclosure]:
     layout = terms.layout
-    disclosures = catalogue.protocol(terms.protocol.name).shows(params, layout)
+    disclosures = catalogue.protocol(terms.protocol.name).disclosures(params, layout)
     disclosures |= disclosures_of_preparation(terms.plans, layout)
     return disclosures | disclosures_of_release(terms.release, layout)
 

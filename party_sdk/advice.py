@@ -242,7 +242,7 @@ def _fit_method(
 
 def _disclosures_of(name: str, method: Method, layout: Layout) -> frozenset[Disclosure]:
     params = catalogue.parse_params(name, method.recommended_params(_N_CLUSTERS))
-    return catalogue.protocol(name).shows(params, layout)
+    return catalogue.protocol(name).disclosures(params, layout)
 
 
 def comparison_row(

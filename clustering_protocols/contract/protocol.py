@@ -354,7 +354,7 @@ class ClusteringProtocol(ABC, Generic[P]):
         return "The number of rows is sent, and nothing of a single person."
 
     @abstractmethod
-    def shows(self, params: P, layout: Layout) -> frozenset[Disclosure]:
+    def disclosures(self, params: P, layout: Layout) -> frozenset[Disclosure]:
         """Return the session's disclosures about rows, with their readers."""
 
     def cautions(

@@ -52,7 +52,7 @@ class CohortProtocol(ClusteringProtocol[CohortSize]):
         """Return the code of the risk that somebody tests guesses of who is listed."""
         return (GUESSED_PEOPLE,)
 
-    def shows(self, params: CohortSize, layout: Layout) -> frozenset[Disclosure]:
+    def disclosures(self, params: CohortSize, layout: Layout) -> frozenset[Disclosure]:
         """Return no disclosures, because no value of a row is used."""
         return frozenset()
 

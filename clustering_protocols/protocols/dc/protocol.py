@@ -306,7 +306,9 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             "people, without names or ids."
         )
 
-    def shows(self, params: DataCollaboration, layout: Layout) -> frozenset[Disclosure]:
+    def disclosures(
+        self, params: DataCollaboration, layout: Layout
+    ) -> frozenset[Disclosure]:
         """Return the disclosures: rows' geometry to outsiders, moments to parties."""
         disclosures = disclosures_to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.LABELS)
         if not params.leaves_one_out:  # then rounded values reveal single features

@@ -64,7 +64,7 @@ class DescribeProtocol(ClusteringProtocol[Describe]):
         """Return no risk codes, because the release of profiles adds the risks."""
         return ()
 
-    def shows(self, params: Describe, layout: Layout) -> frozenset[Disclosure]:
+    def disclosures(self, params: Describe, layout: Layout) -> frozenset[Disclosure]:
         """Return no disclosures, because the release of profiles declares them."""
         return frozenset()
 

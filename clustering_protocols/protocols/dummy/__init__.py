@@ -54,7 +54,7 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
         """Return the code of the only risk."""
         return list(self.risks)
 
-    def shows(self, params: Dummy, layout: Layout) -> frozenset[Disclosure]:
+    def disclosures(self, params: Dummy, layout: Layout) -> frozenset[Disclosure]:
         """Return no disclosures, because labels do not depend on values."""
         return frozenset()
 

@@ -171,7 +171,9 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             "the totals over all sites."
         )
 
-    def shows(self, params: CoClustering, layout: Layout) -> frozenset[Disclosure]:
+    def disclosures(
+        self, params: CoClustering, layout: Layout
+    ) -> frozenset[Disclosure]:
         """Return the disclosures: sums, and columns if small_cohorts is 'allow'."""
         disclosures = disclosures_to(Reader.ALL, Kind.SUMS, Kind.LABELS)
         if params.small_cohorts == "allow":

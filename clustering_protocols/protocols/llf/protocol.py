@@ -461,7 +461,9 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             "of single people, without names or ids."
         )
 
-    def shows(self, params: LosslessFederated, layout: Layout) -> frozenset[Disclosure]:
+    def disclosures(
+        self, params: LosslessFederated, layout: Layout
+    ) -> frozenset[Disclosure]:
         """Return what is disclosed: sums to parties, or distances to the analyst.
 
         With split columns, all parties also see fuzzy memberships, which determine each
@@ -567,9 +569,7 @@ def _column_stages(params: LosslessFederated) -> Iterator[Stage]:
         analyst=_role("columns_analyst:ColumnsAnalyst"),
         party=_role("columns_party:ColumnsParty"),
         exchanges=(
-            Exchange(
-                messages.MeasureDistances, messages.Distances, 1, limit
-            ),
+            Exchange(messages.MeasureDistances, messages.Distances, 1, limit),
             *([] if params.publish == "nothing" else [scatter]),
         ),
         results=(messages.GroupLabels, messages.ColumnsSummary),

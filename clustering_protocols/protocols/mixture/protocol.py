@@ -215,7 +215,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
             "with their party."
         )
 
-    def shows(self, params: Mixture, layout: Layout) -> frozenset[Disclosure]:
+    def disclosures(self, params: Mixture, layout: Layout) -> frozenset[Disclosure]:
         """Return what is disclosed to parties and, if means are published, to others."""
         disclosures = disclosures_to(Reader.GROUP, Kind.MEANS, Kind.SUMS, Kind.LABELS)
         if params.publish == "centroids":

@@ -204,7 +204,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             "people, without names or ids."
         )
 
-    def shows(self, params: OmniFC, layout: Layout) -> frozenset[Disclosure]:
+    def disclosures(self, params: OmniFC, layout: Layout) -> frozenset[Disclosure]:
         """Return the disclosures: rows up to a rigid motion and, if rounded, features."""
         return (
             disclosures_to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.VALUES, Kind.LABELS)
@@ -232,11 +232,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             name="distances",
             analyst=_role("analyst:Decoder"),
             party=_role("party:Comparer"),
-            exchanges=(
-                Exchange(
-                    messages.Compare, messages.EncodedDistances, minimum
-                ),
-            ),
+            exchanges=(Exchange(messages.Compare, messages.EncodedDistances, minimum),),
             results=(
                 messages.RowGroupLabels,
                 messages.RowGroupMemberships,

@@ -207,7 +207,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             "people, without names or ids."
         )
 
-    def shows(
+    def disclosures(
         self, params: ProductQuantisation, layout: Layout
     ) -> frozenset[Disclosure]:
         """Return the disclosures: codes and, with several coordinates, rows' geometry."""

@@ -58,7 +58,7 @@ class OneShotProtocol(ClusteringProtocol[OneShot]):
         """Return the one risk code."""
         return list(self.risks)
 
-    def shows(self, params: OneShot, layout: Layout) -> frozenset[Disclosure]:
+    def disclosures(self, params: OneShot, layout: Layout) -> frozenset[Disclosure]:
         """Return means, to analyst and parties."""
         return disclosures_to(Reader.OUTSIDE, Kind.MEANS) | disclosures_to(
             Reader.GROUP, Kind.MEANS

@@ -68,7 +68,7 @@ def test_what_somebody_sees_goes_with_the_risk_codes(
     (design,) = (code for code in codes if code.startswith("by-design"))
     harm = known.risks[design].harm
     to_a_party = harm in {Harm.GEOMETRY, Harm.ROWS} or session_risks.SOLVABLE in codes
-    alone, with_one_party = analyst_exposures(known.shows(params, layout))
+    alone, with_one_party = analyst_exposures(known.disclosures(params, layout))
     assert to_a_party == (with_one_party is Exposure.ROWS)
     assert (alone >= Exposure.GEOMETRY) == (harm is Harm.GEOMETRY)
     assert with_one_party >= alone

@@ -181,7 +181,7 @@ def test_what_is_accepted_is_named() -> None:
     params = CoClustering(n_clusters=4, small_cohorts="allow")
     codes = catalogue.find_session_risks(params, LAYOUT, Identities())
     assert codes[session_risks.SOLVABLE].harm is Harm.ROWS
-    shown = catalogue.find_protocol(params).shows(params, LAYOUT)
+    shown = catalogue.find_protocol(params).disclosures(params, LAYOUT)
     assert {Kind.GEOMETRY, Kind.VALUES} <= kinds_read_by(shown, Reader.ALL)
 
 

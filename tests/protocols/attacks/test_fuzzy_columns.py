@@ -128,7 +128,7 @@ def test_what_is_read_is_named_and_shuts_out_means() -> None:
     layout = Layout.lattice(1, 3)
     codes = catalogue.find_session_risks(params, layout, Identities())
     assert codes["llf.memberships-show-columns"].harm is Harm.ROWS
-    shown = catalogue.find_protocol(params).shows(params, layout)
+    shown = catalogue.find_protocol(params).disclosures(params, layout)
     assert {Kind.GEOMETRY, Kind.VALUES} <= kinds_read_by(shown, Reader.ALL)
     with pytest.raises(InvalidParameters, match="profiles cannot be published"):
         check_disclosures(shown | disclosures_to(Reader.ALL, Kind.MEANS))

@@ -1,4 +1,4 @@
-"""Measure what each reader learns about rows, and compare it with the declared `shows`.
+"""Measure what each reader learns about rows, and compare it with what is declared.
 
 Of every example of every protocol, each role counts the independent numbers that it
 reads of the rows of others, alone and over all rounds: of each row where columns are
@@ -48,7 +48,7 @@ def measured(name: str) -> list[Measured]:
     return [
         Measured(
             example,
-            known.shows(example.params, example.layout),
+            known.disclosures(example.params, example.layout),
             list(equations(session, NO_NUMBERS_OF_ROWS)),
             not has_hidden_answers(session) or session.reads_hidden,
         )

@@ -74,5 +74,5 @@ def test_rounded_numbers_show_their_axes_and_the_table_says_so(name: str) -> Non
         (OmniFC(n_clusters=3), Layout.lattice(3)),
         (LosslessFederated(n_clusters=3), Layout.lattice(1, 3)),
     ):
-        shown = catalogue.find_protocol(params).shows(params, layout)
+        shown = catalogue.find_protocol(params).disclosures(params, layout)
         assert Kind.VALUES in kinds_read_by(shown, Reader.OUTSIDE)

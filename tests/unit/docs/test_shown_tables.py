@@ -46,7 +46,7 @@ def test_the_table_of_security_has_what_each_reader_of_an_example_gets() -> None
     }
     for name, known in catalogue.catalogue().items():
         for example in known.reference().examples():
-            found = known.shows(example.params, example.layout)
+            found = known.disclosures(example.params, example.layout)
             if can_be_opened(example.params):
                 for reader in Reader:
                     cell = (name, reader, kinds_read_by(found, reader))
@@ -57,7 +57,7 @@ def test_the_table_of_security_has_what_each_reader_of_an_example_gets() -> None
 def test_no_example_that_is_accepted_clashes() -> None:
     for known in catalogue.catalogue().values():
         for example in known.reference().examples():
-            kinds = known.shows(example.params, example.layout)
+            kinds = known.disclosures(example.params, example.layout)
             kinds |= disclosures_of_release(
                 example.sections.get("release"), example.layout
             )
