@@ -89,10 +89,7 @@ class Inspection:
         """
         packet = packets.parse(contribution)
         record = packet.header.record
-        content = [packet.header.model_dump_json().encode()]
-        for name, array in sorted(packet.arrays.items()):
-            content.append(f"{name} {array.dtype} {array.shape}".encode())
-            content.append(array.tobytes())
+        header = packet.header.model_dump_json()  # without the record
         return cls(
             stage=packet.address.stage,
             round=packet.address.round,
@@ -121,7 +118,7 @@ class Inspection:
             n_bytes=len(contribution),
             notes=notes,
             asks=asks,
-            digest=sha256(length_prefixed(*content)).hexdigest(),
+            digest=sha256(length_prefixed(header, packet.content_digest)).hexdigest(),
             parts=tuple(_describe_parts(packet, records)),
             tables=_readable_tables(packet, records),
         )

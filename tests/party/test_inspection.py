@@ -6,6 +6,7 @@ from clustering_protocols.engine import packets
 from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
 from clustering_protocols.protocols.dummy.messages import Counted
+from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.profiles.messages import (
     ProfileTold,
     encode_profiles,
@@ -38,6 +39,29 @@ def test_another_value_or_another_receiver_is_another_question() -> None:
     other = packets.Envelope(label=label, sealed=b"one")
     sent = packets.write_packet(ADDRESS, record, envelopes=[other])
     assert Inspection.of(sent, {}).digest != first.digest
+
+
+class Figure(Record):
+    """A message whose content has no arrays."""
+
+    kind = "figure"
+
+    x: int
+
+
+class OtherFigure(Figure):
+    """The same fields under another kind."""
+
+    kind = "other-figure"
+
+
+def test_values_and_kind_belong_to_the_question() -> None:
+    digests = [
+        Inspection.of(packets.write_packet(ADDRESS, record), {}).digest
+        for record in (Figure(x=1), Figure(x=1), Figure(x=99), OtherFigure(x=1))
+    ]
+    assert digests[0] == digests[1]
+    assert len(set(digests)) == 3
 
 
 def told(record: ProfileTold) -> Inspection:
