@@ -50,7 +50,7 @@ def read(
     for number, line in enumerate(lines, start=first):
         try:
             entry = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             entry = None
         if not (
             isinstance(entry, dict)

@@ -8,9 +8,16 @@ suffice to verify the signatures.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    ValidationError,
+)
 
 from clustering_protocols.common.errors import (
     AuditBroken,
@@ -30,6 +37,7 @@ from clustering_protocols.terms.terms import Name
 from clustering_protocols.wire.answers import Receipt
 
 LogKind = Literal["audit", "ledger"]
+M = TypeVar("M", bound=BaseModel)
 
 
 # Receipts
@@ -37,24 +45,35 @@ LogKind = Literal["audit", "ledger"]
 
 def sign_receipt(analyst: Institution, receipt: Receipt) -> Receipt:
     """Return a receipt with the analyst's signature, which is deterministic."""
-    signed_bytes = _build_receipt_bytes(receipt.model_dump())
-    return receipt.model_copy(update={"signature": analyst.sign(signed_bytes)})
+    signature = analyst.sign(_build_receipt_bytes(receipt))
+    return receipt.model_copy(update={"signature": signature})
 
 
 def check_receipt(analyst: str, receipt: Receipt) -> None:
     """Raise :class:`KeyNotAuthentic` unless the holder of this key signed a receipt."""
-    signed_bytes = _build_receipt_bytes(receipt.model_dump())
+    signed_bytes = _build_receipt_bytes(receipt)
     check_signature(analyst, signed_bytes, receipt.signature, "this receipt")
 
 
-def _build_receipt_bytes(receipt: Mapping[str, Any]) -> bytes:
-    session, slot = receipt["session"], receipt["slot"]
+def _build_receipt_bytes(receipt: Receipt) -> bytes:
     fields = ("round", "attempt", "digest", "size", "sequence", "entry")
-    values = (str(receipt[name]) for name in fields)
-    return length_prefixed("coterie/receipt/1", session, slot, *values)
+    values = (str(getattr(receipt, name)) for name in fields)
+    return length_prefixed("coterie/receipt/1", receipt.session, receipt.slot, *values)
 
 
 # Audits and ledgers
+
+
+class _Entry(BaseModel):
+    """The fields of a line that readers of a log use; a line may have others."""
+
+    at: AwareDatetime
+    event: str
+    slot: str | None = None
+    round: NonNegativeInt | None = None
+    attempt: NonNegativeInt | None = None
+    digest: str | None = None
+    reason: str | None = None
 
 
 class SignedLog(BaseModel):
@@ -90,14 +109,16 @@ class SignedLog(BaseModel):
         """Verify the signature and the chain, and return the entries of all lines.
 
         Raises KeyNotAuthentic if the holder of the key did not sign the lines.
-        Raises AuditBroken if the chain is broken, or an entry of an audit belongs to
-            another session.
+        Raises AuditBroken if the chain is broken, an entry has no time or event, or an
+            entry of an audit belongs to another session.
         """
         signed_bytes = _build_log_bytes(self.log, self.session, self.slot, self.lines)
         check_signature(self.key, signed_bytes, self.signature, f"this {self.log}")
         entries = list(hash_chain.read(self.lines))
-        if self.log == "audit" and any(e["session"] != self.session for e in entries):
-            raise AuditBroken("The audit has entries of another session.")
+        for entry in entries:
+            _parse_entry(_Entry, entry)
+            if self.log == "audit" and entry.get("session") != self.session:
+                raise AuditBroken("The audit has entries of another session.")
         return entries
 
 
@@ -155,15 +176,26 @@ def compare_logs(audit: SignedLog, ledger: SignedLog) -> int:
     """
     entries = audit.verified_entries()
     _check_session(audit, "receipts are", ledger.session)
-    receipts = [e for e in ledger.verified_entries() if e.get("event") == "receipt"]
+    place = {"session": ledger.session, "slot": ledger.slot}
+    receipts = [
+        _parse_entry(Receipt, {**entry, **place})
+        for entry in ledger.verified_entries()
+        if entry["event"] == "receipt"
+    ]
     for receipt in receipts:
-        place = {"session": ledger.session, "slot": ledger.slot}
-        signed_bytes = _build_receipt_bytes({**receipt, **place})
-        signature = str(receipt.get("signature"))
-        subject = "a receipt in this ledger"
-        check_signature(audit.key, signed_bytes, signature, subject)
+        check_receipt(audit.key, receipt)
         _check_receipt_line(receipt, audit.lines, entries)
     return len(receipts)
+
+
+def _parse_entry(kind: type[M], entry: Mapping[str, Any]) -> M:
+    """Return an entry as a model; raise AuditBroken if fields are absent or wrong."""
+    try:
+        return kind.model_validate(entry)
+    except ValidationError:
+        raise AuditBroken(
+            f"Line {entry['number']} lacks fields of its event."
+        ) from None
 
 
 def check_log_key(log: SignedLog, agreement: bytes) -> None:
@@ -196,15 +228,15 @@ def _check_session(log: SignedLog, subject: str, session: str) -> None:
 
 
 def _check_receipt_line(
-    receipt: Mapping[str, Any],
+    receipt: Receipt,
     lines: Sequence[str],
     entries: Sequence[Mapping[str, Any]],
 ) -> None:
-    number = receipt.get("sequence")
-    if not isinstance(number, int) or not 1 <= number <= len(lines):
+    number = receipt.sequence
+    if number is None or not 1 <= number <= len(lines):
         raise AuditBroken(f"A receipt names line {number}; there are {len(lines)}.")
     names = ("round", "attempt", "digest")
     line, entry = lines[number - 1], entries[number - 1]
-    is_line = hash_chain.digest(line) == receipt.get("entry")
-    if not is_line or any(entry.get(name) != receipt.get(name) for name in names):
+    is_line = hash_chain.digest(line) == receipt.entry
+    if not is_line or any(entry.get(name) != getattr(receipt, name) for name in names):
         raise AuditBroken(f"Line {number} differs from the line of a party's receipt.")

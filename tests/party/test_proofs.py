@@ -159,6 +159,32 @@ def test_an_audit_does_not_hold_for_another_session(
         log.verified_entries()
 
 
+@pytest.mark.parametrize("name", ["session", "at", "event"])
+def test_an_audit_that_lacks_a_field_is_broken(finished: Finished, name: str) -> None:
+    line = {"session": "wards", "at": "2026-03-01T00:00:00Z", "event": "opened"}
+    lines = [hash_chain.write(None, 1, {k: v for k, v in line.items() if k != name})]
+    signed = signed_logs.sign_audit(finished.analyst, "wards", lines)
+    log = finished.audit.model_copy(update={"lines": lines, "signature": signed})
+    with pytest.raises(AuditBroken):
+        log.verified_entries()
+
+
+@pytest.mark.parametrize("name", ["at", "round", "digest", "size", "sequence", "entry"])
+def test_a_receipt_that_lacks_a_field_is_broken(finished: Finished, name: str) -> None:
+    receipt = finished.ledger.verified_entries()[2]
+    assert receipt["event"] == "receipt"
+    line = hash_chain.write(None, 1, {k: v for k, v in receipt.items() if k != name})
+    own = OwnIdentity(finished.home_of(A)).load()
+    ledger = signed_logs.sign_ledger(own, "wards", A, [line])
+    with pytest.raises(AuditBroken, match="Line 1 lacks fields"):
+        signed_logs.compare_logs(finished.audit, ledger)
+
+
+def test_a_line_of_deep_brackets_is_broken() -> None:
+    with pytest.raises(AuditBroken, match="Line 1"):
+        list(hash_chain.read(["[" * 100_000]))
+
+
 @pytest.mark.parametrize("signature", ["", "no signature"])
 def test_an_audit_without_a_signature_is_none(
     finished: Finished, signature: str
@@ -173,7 +199,8 @@ def ledger_of(finished: Finished, receipt: Receipt) -> SignedLog:
     """A party's ledger of one receipt that the analyst did sign."""
     signed = signed_logs.sign_receipt(finished.analyst, receipt)
     said = signed.model_dump(mode="json", exclude={"session", "slot"})
-    line = hash_chain.write(None, 1, {"event": "receipt", **said})
+    said |= {"event": "receipt", "at": "2026-03-01T00:00:00Z"}
+    line = hash_chain.write(None, 1, said)
     own = OwnIdentity(finished.home_of(A)).load()
     return signed_logs.sign_ledger(own, "wards", A, [line])
 
