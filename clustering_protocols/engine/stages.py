@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final
 
 from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.errors import Malformed, ProtocolFailed
@@ -18,13 +17,11 @@ from clustering_protocols.engine.signatures import (
     build_outcome_reader,
 )
 from clustering_protocols.shared_stages import profiles as profiling
-from clustering_protocols.terms.terms import Terms
+from clustering_protocols.terms.terms import SESSIONS_IN_MEMORY, Terms
 from clustering_protocols.wire.answers import name_run_stage
 
-_MOST_CACHED: Final = 256  # about the number of concurrent sessions of an analyst
 
-
-@lru_cache(maxsize=_MOST_CACHED)
+@lru_cache(maxsize=SESSIONS_IN_MEMORY)
 def load_session(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     """Return the context and the stages of a session, given the agreement's bytes.
 
@@ -51,7 +48,7 @@ def load_checked_session(agreement: bytes) -> tuple[SessionContext, tuple[Stage,
     return load_session(agreement)
 
 
-@lru_cache(maxsize=_MOST_CACHED)
+@lru_cache(maxsize=SESSIONS_IN_MEMORY)
 def _check_session_once(agreement: bytes) -> None:
     session, _ = load_session(agreement)
     session_terms.check_version(session.terms)

@@ -48,6 +48,7 @@ from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.sections import Evaluation, Release, Retention
 
 TERMS_VERSION: Final = 2
+SESSIONS_IN_MEMORY: Final = 32  # few, because terms of 20,000 columns take 16 MB
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 _Seconds = Annotated[int, Field(ge=1, le=366 * 86_400)]
 Audience = Literal["all", "row", "column", "slot"]
@@ -371,7 +372,7 @@ class Terms(SessionRequest, Section):
         return self.about.title or self.session
 
 
-@lru_cache(maxsize=64)  # few, because terms of 20,000 columns take 16 MB
+@lru_cache(maxsize=SESSIONS_IN_MEMORY)
 def read_terms(text: bytes) -> Terms:
     """Parse the terms; raise VersionMismatch if their format has another version."""
     # Check the version first, because later versions may have additional fields.
