@@ -21,7 +21,7 @@ from clustering_protocols.engine.cluster_numbers import round_sizes
 from clustering_protocols.engine.packets import UNSIGNED, Address, Envelope, Mail
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.records import codec, hash_chain
-from clustering_protocols.records.arrays import ByteArray, Spec
+from clustering_protocols.records.arrays import ByteArray, IntArray, Spec
 from clustering_protocols.records.codec import JoinedBytes
 from clustering_protocols.records.record import Record
 
@@ -35,8 +35,10 @@ class AnalystState(Record):
     """The encoded state of the analyst between two rounds.
 
     stage, round, attempt, quorum: those of the open round.
-    n_rows: the number of participating rows, for slots with a selection of rows.
-    reached: the number of the last transcript line that each slot has answered.
+    n_rows: int64 (slots,), in the order of the slots; the number of participating rows,
+        or -1 for a slot without a selection of rows.
+    reached: int64 (slots,); the number of the last transcript line that each slot has
+        answered.
     stage_state: uint8; the state of the stage's role.
     history: uint8; the lines of the transcript that some slot may not have received
         yet.
@@ -53,8 +55,8 @@ class AnalystState(Record):
     round: int
     attempt: int
     quorum: int
-    n_rows: dict[str, int]
-    reached: dict[str, int]
+    n_rows: Annotated[IntArray, Spec("slots")]
+    reached: Annotated[IntArray, Spec("slots")]
     stage_state: Annotated[ByteArray, Spec("bytes")]
     history: Annotated[ByteArray, Spec("characters")]
     signatures: Annotated[ByteArray, Spec("s", packets.SIGNATURE_BYTES)]
@@ -233,11 +235,14 @@ class OngoingSession:
     ) -> OngoingSession:
         """Parse a session from the bytes that :meth:`encode` returned."""
         record = AnalystState.decode(state)
+        n_rows = dict(zip(session.slots, record.n_rows.tolist(), strict=True))
         return cls(
-            session=session.with_rows(record.n_rows),
+            session=session.with_rows(
+                {slot: n for slot, n in n_rows.items() if n >= 0}
+            ),
             stages=stages,
             lines=record.history.tobytes().decode().split("\n"),
-            reached=record.reached,
+            reached=dict(zip(session.slots, record.reached.tolist(), strict=True)),
             index=record.stage,
             round=record.round,
             attempt=record.attempt,
@@ -327,8 +332,10 @@ class OngoingSession:
             round=self.round,
             attempt=self.attempt,
             quorum=quorum,
-            n_rows=dict(self.session.selected),
-            reached=dict(self.reached),
+            n_rows=np.array(
+                [self.session.selected.get(slot, -1) for slot in self.session.slots]
+            ),
+            reached=np.array([self.reached[slot] for slot in self.session.slots]),
             stage_state=np.frombuffer(state.encode(), np.uint8),
             history=np.frombuffer("\n".join(self.lines).encode(), np.uint8),
             signatures=self.signatures,
