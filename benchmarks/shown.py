@@ -18,14 +18,14 @@ from clustering_protocols.contract.disclosures import (
     Disclosure,
     Kind,
     Reader,
+    disclosures_of_evaluation,
     disclosures_of_preparation,
     disclosures_of_release,
-    disclosures_to,
     kinds_read_by,
 )
 from clustering_protocols.terms.preparation import ColumnPlan, Preparation, Treatment
 from clustering_protocols.terms.schema import Field, Schema
-from clustering_protocols.terms.sections import Release
+from clustering_protocols.terms.sections import Evaluation, Release
 from clustering_protocols.terms.terms import Layout
 from party_sdk.advice import COLUMNS, comparison_row
 
@@ -105,7 +105,7 @@ def releases() -> list[tuple[str, frozenset[Disclosure]]]:
             disclosures_of_release(Release(profiles="everybody"), ROWS_SPLIT),
         ),
         ("fillings, site effects", disclosures_of_preparation([plan], ROWS_SPLIT)),
-        ("several runs", disclosures_to(Reader.OUTSIDE, Kind.SIZES)),
+        ("several runs", disclosures_of_evaluation(Evaluation(n_clusters=(2, 3)))),
     ]
 
 

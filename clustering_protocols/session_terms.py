@@ -16,6 +16,7 @@ from clustering_protocols.common.values import validate_values
 from clustering_protocols.contract import Disclosure, Params, SessionContext
 from clustering_protocols.contract.disclosures import (
     check_disclosures,
+    disclosures_of_evaluation,
     disclosures_of_preparation,
     disclosures_of_release,
 )
@@ -174,6 +175,7 @@ def _find_disclosures(params: Params, terms: Terms) -> frozenset[Disclosure]:
     layout = terms.layout
     disclosures = catalogue.protocol(terms.protocol.name).disclosures(params, layout)
     disclosures |= disclosures_of_preparation(terms.plans, layout)
+    disclosures |= disclosures_of_evaluation(terms.evaluation)
     return disclosures | disclosures_of_release(terms.release, layout)
 
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.suitability import Exposure
 from clustering_protocols.terms.preparation import ColumnPlan
-from clustering_protocols.terms.sections import Release
+from clustering_protocols.terms.sections import Evaluation, Release
 from clustering_protocols.terms.terms import Layout
 
 
@@ -122,6 +122,13 @@ def disclosures_of_preparation(
     return (
         disclosures_to(Reader.GROUP, Kind.MEANS, Kind.SUMS) if pooled else frozenset()
     )
+
+
+def disclosures_of_evaluation(evaluation: Evaluation | None) -> frozenset[Disclosure]:
+    """Return what the coordinator reads to choose one of several runs."""
+    if evaluation is None:
+        return frozenset()
+    return disclosures_to(Reader.OUTSIDE, Kind.SIZES)
 
 
 def check_disclosures(disclosures: Collection[Disclosure]) -> None:

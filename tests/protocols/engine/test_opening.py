@@ -26,11 +26,12 @@ from clustering_protocols.session_terms import (
     build_request,
     check_new_session_terms,
     check_terms,
+    disclosures_of_terms,
     draw_up_terms,
 )
 from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import numeric_schema
-from clustering_protocols.terms.sections import Release
+from clustering_protocols.terms.sections import Evaluation, Release
 from clustering_protocols.terms.terms import Layout, Terms, read_terms
 from party_sdk.home.policy import Policy
 
@@ -135,6 +136,14 @@ def test_pooled_fillings_show_means_to_those_who_pool_them() -> None:
     assert not disclosures_of_preparation(
         drawn(OmniFC(n_clusters=3), readers=None).plans, Layout.lattice(3)
     )
+
+
+def test_terms_of_several_runs_declare_their_sizes() -> None:
+    params, runs = LosslessFederated(n_clusters=3), Evaluation(n_clusters=(2, 3))
+    one = drawn_terms.drawn(params, Layout.lattice(3))
+    several = drawn_terms.drawn(params, Layout.lattice(3), evaluation=runs)
+    sizes = disclosures_to(Reader.OUTSIDE, Kind.SIZES)
+    assert disclosures_of_terms(several) - disclosures_of_terms(one) == sizes
 
 
 def test_a_release_shows_nothing_where_no_group_adds_up() -> None:
