@@ -65,13 +65,8 @@ def check_required_choices(params: Params) -> None:
             raise InvalidParameters(f"name it: {costs}", field=name)
 
 
-def draw_up_terms(
-    session: str, request: SessionRequest, *, simulated: bool = False
-) -> bytes:
+def draw_up_terms(session: str, request: SessionRequest) -> bytes:
     """Return the terms of a session as canonical JSON, including their list of risks.
-
-    simulated: whether one machine plays all parties. Simulations may use parameter
-        values that new sessions may not.
 
     Raises InvalidParameters if the protocol is unknown, or if its parameters do not fit
         the layout.
@@ -88,8 +83,6 @@ def draw_up_terms(
     terms = validate_values(Terms, values)
     _check_terms_fit(params, terms)
     _check_new_session(params, terms)
-    if not simulated:
-        params.check_retired_values()
     risks = tuple(_find_risks(params, terms))
     return canonical_json(terms.model_copy(update={"risks": risks}))
 
@@ -158,7 +151,6 @@ def check_new_session_terms(terms: Terms) -> None:
     """
     params = check_terms(terms)
     _check_new_session(params, terms)
-    params.check_retired_values()
 
 
 def _check_new_session(params: Params, terms: Terms) -> None:

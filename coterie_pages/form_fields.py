@@ -59,8 +59,6 @@ def _walk_parameters(
 ) -> Iterator[Parameter]:
     required = schema.get("required", [])
     for name, property_ in schema.get("properties", {}).items():
-        if property_.get("deprecated"):
-            continue
         is_needed = is_required and (name in required or ASKED in property_)
         own_group = str(property_.get(KEYWORD, group))
         nested = definitions.get(str(property_.get("$ref", "")).rpartition("/")[2])

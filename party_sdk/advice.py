@@ -326,7 +326,6 @@ def check_sizes(
     text = session_terms.draw_up_terms(
         "planned",
         session_terms.build_request(params, layout, evaluation=evaluation, seed=0),
-        simulated=True,
     )
     heights = _split_evenly(rows, layout.n_row_groups)
     widths = column_group_widths(layout, columns)

@@ -93,12 +93,6 @@ class Params(BaseModel):
         """
         return self
 
-    def check_retired_values(self) -> None:
-        """Raise for values that only simulations and older sessions may have.
-
-        Raises InvalidParameters, whose message names an alternative.
-        """
-
     def select_rows(self, data: DataSource, *, shared: bool) -> IntArray | None:
         """Return which rows of a party take part, before the party joins.
 

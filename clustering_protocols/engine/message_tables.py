@@ -122,13 +122,9 @@ def build_message_table(name: str) -> MessageTable:
         messages |= {
             message.model_dump_json(): message for message in _stage_messages(stages)
         }
-        changed = catalogue.find_changed_params(example.params)
-        fields = type(example.params).model_json_schema()["properties"]
-        if any(fields[field].get("deprecated", False) for field in changed):
-            continue  # deprecated parameters are refused in new sessions
         order = SessionOrder(
             slots=list(example.layout.names),
-            params=changed,
+            params=catalogue.find_changed_params(example.params),
             stages=_stage_orders(stages),
         )
         sessions.setdefault(repr(order.stages), order)

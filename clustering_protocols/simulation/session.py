@@ -162,7 +162,7 @@ def agree_and_join(
         **sections,
     }
     request = session_terms.build_request(params, layout, **request_fields)
-    terms = session_terms.draw_up_terms(session, request, simulated=True)
+    terms = session_terms.draw_up_terms(session, request)
     parsed = read_terms(terms)
     tables = {
         slot: admit_table(parsed, params, slot, own) for slot, own in data.items()

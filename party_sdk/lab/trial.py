@@ -151,7 +151,7 @@ def _build_report(
         dictionary=[draft.schema.used],
         preparation=[preparation],
     )
-    text = session_terms.draw_up_terms(SIMULATION, request, simulated=True)
+    text = session_terms.draw_up_terms(SIMULATION, request)
     terms, labels = read_terms(text), session.whole.labels
     X = matrix(source)
     filled = np.where(np.isnan(X), np.nanmean(X, axis=0), X)

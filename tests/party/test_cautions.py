@@ -195,9 +195,7 @@ def test_whoever_opens_a_session_of_dc_names_its_dimensions() -> None:
         )
         check_required_choices(named)
         request = build_request(named, layout, seed=1)
-        earlier = earlier_params(
-            read_terms(draw_up_terms("s", request, simulated=True)), "dc"
-        )
+        earlier = earlier_params(read_terms(draw_up_terms("s", request)), "dc")
         assert earlier["dimensions"] == dimensions, (
             "a session that is repeated names it"
         )

@@ -273,20 +273,6 @@ def cohort_members(session: LlfSession, cohort: ByteArray) -> list[str]:
     return [slot for slot, mark in zip(session.slots, cohort, strict=True) if mark]
 
 
-def draw_cohort(session: LlfSession, available: ByteArray, number: int) -> ByteArray:
-    """Draw the slots for an update: a share γ of all slots, from those available."""
-    params, candidates = session.params, np.flatnonzero(available)
-    size = max(
-        params.least_parties, math.ceil(params.participation * len(session.slots))
-    )
-    if size >= len(candidates):
-        return available
-    order = session.public_stream("llf", "cohort", number).permutation(len(candidates))
-    cohort = np.zeros_like(available)
-    cohort[candidates[order[:size]]] = 1
-    return cohort
-
-
 # Functions for split columns: encodings of distances and scatter, and the sample
 
 OTHER_INPUTS = (

@@ -90,14 +90,6 @@ class LosslessFederated(AlignedParams):
         "columns: the distances) change by no more than this, as a Frobenius norm in "
         "scaled units. 0: stop once nothing changes at all.",
     )
-    participation: float = Field(
-        default=1.0,
-        gt=0.0,
-        le=1.0,
-        json_schema_extra={"deprecated": True},
-        description="γ: the share of parties that are drawn for each update of split "
-        "rows. If it is below 1, the result is not the pooled one.",
-    )
     quorum: int | None = Field(
         default=None,
         ge=1,
@@ -140,15 +132,6 @@ class LosslessFederated(AlignedParams):
         json_schema_extra=PUBLISHED,
     )
 
-    def check_retired_values(self) -> None:
-        """Refuse to draw parties at random for updates, which only simulations may do."""
-        if self.participation != 1:
-            raise InvalidParameters(
-                f"{self.participation} is only for simulations of the paper. Leave it at "
-                "1; if parties may be late, set a quorum.",
-                field="participation",
-            )
-
     def check_prepared_columns(self, plans: Sequence[ColumnPlan]) -> None:
         """Refuse any scaling but 'standard' for prepared columns."""
         if self.scaling != "standard":
@@ -188,7 +171,7 @@ class LosslessFederated(AlignedParams):
     @property
     def may_be_left_out(self) -> bool:
         """Whether rounds may continue without some of the parties."""
-        return self.quorum is not None or self.participation < 1
+        return self.quorum is not None
 
     @property
     def least_rows_moved(self) -> int:

@@ -313,8 +313,8 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         if params.may_be_left_out or params.publish == "nothing":
             raise InvalidParameters(
                 "Several n_clusters need every party in every round, and published "
-                "figures: leave quorum and participation at their defaults, and "
-                "publish at least sizes."
+                "figures: leave quorum at its default, and publish at least "
+                "sizes."
             )
         starts.check_given_start_has_one_run(runs)
 
@@ -591,8 +591,8 @@ def _check_parties(params: LosslessFederated, layout: Layout) -> None:
         )
     if params.may_be_left_out and not _splits_rows(layout):
         raise InvalidParameters(
-            "With split columns every party is needed in every round: leave quorum and "
-            "participation at their defaults."
+            "With split columns every party is needed in every round: leave quorum at "
+            "its default."
         )
 
 
@@ -608,8 +608,8 @@ def _check_racing_starts(params: LosslessFederated, layout: Layout) -> None:
         raise InvalidParameters("n_init is for starts that are drawn: leave it at 1.")
     if params.may_be_left_out:
         raise InvalidParameters(
-            "Starts race on all rows of all parties: with n_init leave quorum and "
-            "participation at their defaults."
+            "Starts race on all rows of all parties: with n_init leave quorum at "
+            "its default."
         )
 
 

@@ -236,9 +236,7 @@ def examples() -> Sequence[Example[Llf]]:
     return [
         _example(X, (3, 1)),
         _example(X[:60], (4, 1), **fuzzy, small_cohorts="allow"),
-        _example(
-            X, (5, 1), init="random_party", participation=0.6, quorum=3, max_iter=12
-        ),
+        _example(X, (5, 1), init="random_party", quorum=3, max_iter=12),
         _example(
             X, (3, 1), **bounds, algorithm="fuzzy_cmeans", fuzzifier=1.7, max_iter=12
         ),

@@ -102,10 +102,6 @@ def fewest_rows_of_others(session: LlfSession) -> int:
 
     The reader of this total is assumed to be the party with the most rows.
     """
-    params, n_parties = session.params, len(session.slots)
-    n_members = params.quorum
-    if n_members is None:
-        cohort = math.ceil(params.participation * n_parties)
-        n_members = max(params.least_parties, cohort)
+    n_members = session.params.quorum or len(session.slots)
     rows = sorted(session.n_rows(slot) for slot in session.slots)
-    return sum(rows[: min(n_members, n_parties) - 1])
+    return sum(rows[: n_members - 1])

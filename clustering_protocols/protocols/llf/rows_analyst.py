@@ -25,7 +25,7 @@ from clustering_protocols.secrecy.masks import add_tagged_shares
 from clustering_protocols.shared_stages.statistics import magnitudes
 
 from . import maths, messages
-from .maths import cohort_members, draw_cohort
+from .maths import cohort_members
 from .params import LlfSession, LosslessFederated
 
 Contributions = Mapping[str, Record]
@@ -153,14 +153,12 @@ def _finish_session(
 
 
 def _enter_phase(session: LlfSession, state: messages.UpdateState, phase: str) -> Ask:
-    """Ask all parties that are not left out; for an update, ask those drawn from them."""
+    """Ask all parties that are not left out."""
     available = state.sits_out == 0
     if available.sum() < session.params.least_parties:
         available = np.ones_like(available)  # rather than end the session
-    cohort = available.astype(np.uint8)
-    if phase == "update":
-        cohort = draw_cohort(session, cohort, state.number)
     sits_out = np.maximum(state.sits_out - 1, 0)
+    cohort = available.astype(np.uint8)
     state = state.replace(phase=phase, cohort=cohort, sits_out=sits_out)
     return _ask_cohort(session, state)
 

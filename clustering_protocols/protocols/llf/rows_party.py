@@ -65,15 +65,7 @@ from clustering_protocols.shared_stages.sums import (
 )
 
 from . import kernels, maths, messages, round_bound, rows_round
-from .maths import (
-    check_weights,
-    cohort_members,
-    draw_cohort,
-    has_converged,
-    join_sums,
-    move_centroids,
-    split_sums,
-)
+from .maths import check_weights, has_converged, join_sums, move_centroids, split_sums
 from .params import LlfContext, LosslessFederated
 from .rows_round import RowsRound, assign_batch
 
@@ -153,11 +145,10 @@ def _check_members(view: RowsRound, task: _Task) -> None:
         if len(task.members) < params.quorum:
             raise ProtocolFailed("The analyst names fewer members than the quorum.")
         return
-    cohort = np.ones(len(session.slots), dtype=np.uint8)
-    if isinstance(task, messages.Update):
-        cohort = draw_cohort(session, cohort, task.number)
-    if task.members != cohort_members(session, cohort):
-        raise ProtocolFailed("The analyst names other members than the terms draw.")
+    if task.members != list(session.slots):
+        raise ProtocolFailed(
+            "The analyst leaves out members, but the terms have no quorum."
+        )
 
 
 def _reply_update(view: RowsRound, task: messages.Update, data: DataSource) -> Reply:

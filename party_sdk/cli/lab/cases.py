@@ -283,7 +283,7 @@ def build_case(
         dictionary=fields.dictionary,
         preparation=fields.preparation,
     )
-    terms = session_terms.draw_up_terms(SIMULATION, request, simulated=True)
+    terms = session_terms.draw_up_terms(SIMULATION, request)
     run_risks = (
         protocol_entry.risks_of_runs(params, layout) if evaluation is not None else ()
     )

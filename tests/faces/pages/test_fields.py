@@ -36,12 +36,6 @@ def test_every_parameter_has_a_field_that_says_what_it_takes(name: str) -> None:
     assert needed == sorted(needed, reverse=True)
 
 
-def test_what_no_new_session_may_have_has_no_field() -> None:
-    names = {field.name for field in fields_of(schema_of("llf"))}
-    assert "participation" in schema_of("llf")["properties"]
-    assert "participation" not in names
-
-
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_the_shown_default_is_what_the_protocol_uses(name: str) -> None:
     given: dict[str, Any] = {}

@@ -22,17 +22,11 @@ from clustering_protocols.contract.disclosures import (
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.session_terms import (
-    build_request,
-    check_new_session_terms,
-    check_terms,
-    disclosures_of_terms,
-    draw_up_terms,
-)
+from clustering_protocols.session_terms import check_terms, disclosures_of_terms
 from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.sections import Evaluation, Release
-from clustering_protocols.terms.terms import Layout, Terms, read_terms
+from clustering_protocols.terms.terms import Layout, Terms
 from party_sdk.home.policy import Policy
 
 Earlier = Callable[[], AbstractContextManager[None]]
@@ -105,20 +99,6 @@ def test_degrees_that_are_those_of_c_means_are_opened_by_nobody(
     drawn(params.model_copy(update={"fuzzifier": 1.1}), readers=None)
     drawn(params.model_copy(update={"algorithm": "cmeans"}), readers=None)
     catalogue.protocol("llf").check_opening(params, Layout.lattice(1, 2))
-
-
-def test_what_is_the_papers_alone_is_simulated_and_not_opened() -> None:
-    params = LosslessFederated(n_clusters=3, participation=0.6)
-    request = build_request(params, Layout.lattice(3), seed=0)
-    instead = "participation: .*set a quorum"
-    with pytest.raises(InvalidParameters, match=instead):
-        draw_up_terms("s", request)
-    earlier = read_terms(draw_up_terms("s", request, simulated=True))
-    assert check_terms(earlier) == params, "what was written stays readable"
-    with pytest.raises(InvalidParameters, match=instead):
-        check_new_session_terms(earlier)
-    with pytest.raises(InvalidParameters, match=instead):
-        Policy(accepted_risks=frozenset(earlier.risks)).check_terms(earlier)
 
 
 def test_pooled_fillings_show_means_to_those_who_pool_them() -> None:

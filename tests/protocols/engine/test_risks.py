@@ -84,7 +84,6 @@ def brought_by(params: Params, split: str) -> set[str]:
     layout, known = LAYOUTS[split], catalogue.find_protocol(params)
     known.check_params(params, layout)
     known.check_opening(params, layout)
-    params.check_retired_values()
     return set(known.risks_of(params, layout))
 
 
@@ -126,7 +125,6 @@ BROUGHT: list[tuple[str, tuple[int, ...], dict[str, Any], str]] = [
     ("llf", (3,), GIVEN, START),
     ("llf", (3,), {**GIVEN, "publish": "sizes"}, START),
     ("llf", (4,), {"quorum": 3}, f"{OWN} {SUBTRACTED}"),
-    ("llf", (4,), {"participation": 0.9}, f"{OWN} {SUBTRACTED}"),
     ("llf", (3,), {"min_cluster_rows": 9}, f"{OWN} small-clusters-move"),
     ("llf", (3,), {"min_cluster_rows": 9, **FUZZY}, OWN),
     ("llf", (3,), {**FUZZY, **SMALL}, f"{OWN} {COMPUTED}"),

@@ -38,7 +38,6 @@ def begun(sizes: list[int], **params: Any) -> Session:
     [
         ([15, 15, 15], {}),
         ([400, 15, 15], {}),
-        ([400, 400, 400, 10, 20], {"participation": 0.6}),
         ([400, 400, 400, 10, 20], {"quorum": 3}),
         ([400, 30], {"allow_two_parties": True}),
     ],

@@ -191,25 +191,6 @@ def test_a_party_absent_at_the_end_labels_its_rows() -> None:
     assert outcomes["r2c1"].cluster_sizes.sum() == counted
 
 
-def cohorts(s: Session) -> list[tuple[str, ...]]:
-    s.play_until(messages.Update)
-    found = []
-    while chain_kind(s) == "update":
-        found.append(tuple(s.open.tasks))
-        s.play_round()
-    return found
-
-
-@pytest.mark.parametrize(("gamma", "size"), [(0.1, 3), (0.5, 4), (0.58, 5), (1.0, 8)])
-def test_the_seed_draws_who_takes_part(gamma: float, size: int) -> None:
-    more = {"participation": gamma, "max_iter": 6, "tol": 0.0, "init": "bounds"}
-    more["initial_centroids"] = None
-    drawn = cohorts(session(8, **more))
-    assert drawn == cohorts(session(8, **more))
-    assert {len(members) for members in drawn[:5]} == {size}
-    assert (len(set(drawn)) > 1) == (gamma < 1)
-
-
 STEPS = np.eye(3, dtype=np.int64)
 LIES: dict[str, Any] = {
     "a sum": lambda t: {"totals": plus(t.totals, (0, 1 << 34))},

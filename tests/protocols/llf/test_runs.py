@@ -90,9 +90,7 @@ def test_published_measures_must_equal_the_computed_ones(
         several().run_to_end()
 
 
-@pytest.mark.parametrize(
-    "params", [{"quorum": 3}, {"participation": 0.7}, {"publish": "nothing"}]
-)
+@pytest.mark.parametrize("params", [{"quorum": 3}, {"publish": "nothing"}])
 def test_runs_need_everybody_and_figures(params: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameters, match="Several n_clusters"):
         several(**params)
