@@ -106,14 +106,12 @@ class Assignment(Record):
 class PrivacySpending(Record):
     """A record in memory of the privacy budget that this session has spent per person.
 
-    epsilon, delta: (ε, δ) of all releases of all parties; epsilon is None if no noise
-        was added.
+    epsilon: ε of all releases of all parties, or None if no noise was added.
     """
 
     kind = "spent"
 
     epsilon: float | None = Field(ge=0)
-    delta: float = Field(ge=0)
 
 
 class ClusterOrder(Record):

@@ -1,4 +1,4 @@
-"""Budgets of differential privacy, and the noise that they require.
+"""Laplace noise for differential privacy.
 
 OpenDP (the optional extra ``dp``) calibrates the noise for a budget; this module draws
 it.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from types import ModuleType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,56 +22,34 @@ from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
-Mechanism = Literal["laplace", "gaussian"]
-
 _SCALES: Final = (
     0.05,
     1e14,
 )  # smallest and largest scale of the noise, in units of the sensitivity
 
 
-class PrivacyCost(NamedTuple):
-    """(ε, δ) of one or of several releases."""
-
-    epsilon: float
-    delta: float
-
-
 @lru_cache(maxsize=64)  # a search takes a second, and releases need few scales
-def noise_scale(mechanism: Mechanism, sensitivity: int, cost: PrivacyCost) -> float:
-    """Return the smallest noise scale whose releases stay within a privacy cost.
+def noise_scale(sensitivity: int, epsilon: float) -> float:
+    """Return the smallest scale of Laplace noise that costs at most ``epsilon``.
 
     The scale is at least a twentieth of the sensitivity, because less noise gives
     hardly any privacy.
 
-    mechanism: {"laplace", "gaussian"}.
     sensitivity: the largest change of the released integer that is due to one person.
-    cost: ``delta`` is only used for Gaussian noise.
     """
     dp = _opendp()
     space = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
 
     def measurement(scale: float) -> Any:
-        if mechanism == "laplace":
-            return dp.m.make_laplace(*space, scale=scale)
-        concentrated = dp.m.make_gaussian(*space, scale=scale)
-        approximate = dp.c.make_zCDP_to_approxDP(concentrated)
-        return dp.c.make_fix_delta(approximate, cost.delta)
+        return dp.m.make_laplace(*space, scale=scale)
 
-    d_out = cost.epsilon if mechanism == "laplace" else tuple(cost)
     low, high = (factor * sensitivity for factor in _SCALES)
-    if measurement(low).check(sensitivity, d_out):
+    if measurement(low).check(sensitivity, epsilon):
         return low
     bounds = (low, high)
-    return float(dp.binary_search_param(measurement, sensitivity, d_out, bounds=bounds))
-
-
-def draw_noise(
-    mechanism: Mechanism, stream: KeyedStream, scale: float, size: int
-) -> IntArray:
-    """Draw noise (size,) of a mechanism from a stream."""
-    draw = discrete_laplace if mechanism == "laplace" else discrete_gaussian
-    return draw(stream, scale, size)
+    return float(
+        dp.binary_search_param(measurement, sensitivity, epsilon, bounds=bounds)
+    )
 
 
 def _opendp() -> ModuleType:
@@ -107,19 +85,3 @@ def discrete_laplace(stream: KeyedStream, scale: float, size: int) -> IntArray:
     """
     geometric = np.floor(scale * exponential(stream, 2 * size)).astype(np.int64)
     return geometric[:size] - geometric[size:]
-
-
-def discrete_gaussian(stream: KeyedStream, scale: float, size: int) -> IntArray:
-    """Draw integers x (size,), each with a probability ∝ exp(-x² / (2 scale²)).
-
-    Discrete Laplace numbers are drawn, and some are rejected (C. Canonne, G. Kamath, T.
-    Steinke, "The discrete Gaussian for differential privacy", 2020, algorithm 3).
-    """
-    laplace_scale = np.floor(scale) + 1.0
-    samples: IntArray = np.empty(0, dtype=np.int64)
-    while len(samples) < size:
-        candidates = discrete_laplace(stream, laplace_scale, size)
-        distances = np.abs(candidates) - scale**2 / laplace_scale
-        accepted = exponential(stream, size) > distances**2 / (2.0 * scale**2)
-        samples = np.append(samples, candidates[accepted])
-    return samples[:size]

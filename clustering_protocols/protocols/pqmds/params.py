@@ -24,10 +24,10 @@ from clustering_protocols.terms.schema import Schema
 class Privacy(Params):
     """The noise on the codes, and the privacy budget of each person for the session."""
 
-    mechanism: Literal["none", "laplace", "gaussian"] = Field(
+    mechanism: Literal["none", "laplace"] = Field(
         default="none",
-        description="laplace, gaussian: differential privacy of all that a party "
-        "uploads of its rows. Needs minimum and maximum of every field in the data "
+        description="laplace: differential privacy of all that a party uploads of its "
+        "rows. Needs minimum and maximum of every field in the data "
         "dictionary; values outside count as the nearest inside.",
     )
     epsilon: float = Field(
@@ -36,18 +36,6 @@ class Privacy(Params):
         le=1e6,
         description="ε of a person, over all subspaces and parties.",
     )
-    delta: float = Field(
-        default=0.0,
-        ge=0,
-        lt=0.1,
-        description="δ of a person, over all subspaces and parties; for gaussian noise.",
-    )
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if (self.delta > 0) != (self.mechanism == "gaussian"):
-            raise ValueError("delta is for gaussian noise, which needs one above 0")
-        return self
 
 
 class ProductQuantisation(AlignedParams):

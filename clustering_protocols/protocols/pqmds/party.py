@@ -149,7 +149,6 @@ class Encoder(
                     epsilon=None
                     if params.privacy.mechanism == "none"
                     else params.privacy.epsilon,
-                    delta=params.privacy.delta,
                 ),
             ],
             notes={
@@ -227,9 +226,8 @@ def _privacy_notes(context: PqmdsContext, privacy: Privacy) -> dict[str, object]
     """Return the privacy budget and this party's part of it, for the operator."""
     if privacy.mechanism == "none":
         return {}
-    spent = release.own_share(context, privacy)
     return {
         "privacy": f"{privacy.mechanism} noise on all that is uploaded of a row",
-        "  ε, δ of a person, all parties": f"{privacy.epsilon:.4g}, {privacy.delta:.4g}",
-        "  of these spent by this party": f"{spent.epsilon:.4g}, {spent.delta:.4g}",
+        "  ε of a person, all parties": f"{privacy.epsilon:.4g}",
+        "  of this, spent by this party": f"{release.own_share(context, privacy):.4g}",
     }

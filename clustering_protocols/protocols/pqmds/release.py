@@ -21,12 +21,7 @@ import numpy as np
 from clustering_protocols.algorithms.kmeans import nearest_centroids
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.secrecy.budget import (
-    Mechanism,
-    PrivacyCost,
-    draw_noise,
-    noise_scale,
-)
+from clustering_protocols.secrecy.budget import discrete_laplace, noise_scale
 from clustering_protocols.terms.preparation import Ranges
 
 from . import maths
@@ -87,23 +82,20 @@ def release(context: PqmdsContext, encoded: EncodedRows) -> FloatArray:
     """Return the codes (n, s) with the noise that the terms require."""
     privacy = context.session.params.privacy
     n_codes = sum(n_codes_of(context.session).values())
-    share = PrivacyCost(privacy.epsilon / n_codes, privacy.delta / n_codes)
-    mechanism: Mechanism = "gaussian" if privacy.mechanism == "gaussian" else "laplace"
-    scale = noise_scale(mechanism, _STEPS, share)
+    scale = noise_scale(_STEPS, privacy.epsilon / n_codes)
     # The same noise in every attempt, because a second draw would be a second release;
     # independent noise under each agreement: the same at two scales could be cancelled.
     stream = context.lasting_stream(f"noise under {context.session.agreement_digest}")
     noisy = np.empty_like(encoded.codes)
     columns = zip(encoded.codes.T, encoded.bounds, strict=True)
     for number, (column, (low, high)) in enumerate(columns):
-        steps = draw_noise(mechanism, stream, scale, len(column))
+        steps = discrete_laplace(stream, scale, len(column))
         step = (high - low) / _STEPS
         noisy[:, number] = low + step * (np.rint((column - low) / step) + steps)
     return noisy
 
 
-def own_share(context: PqmdsContext, privacy: Privacy) -> PrivacyCost:
-    """Return the part of the session's budget that this party's codes spend."""
+def own_share(context: PqmdsContext, privacy: Privacy) -> float:
+    """Return the part of the session's ε that this party's codes spend."""
     n_codes = n_codes_of(context.session)
-    share = n_codes[context.slot.name] / sum(n_codes.values())
-    return PrivacyCost(privacy.epsilon * share, privacy.delta * share)
+    return privacy.epsilon * n_codes[context.slot.name] / sum(n_codes.values())

@@ -93,7 +93,6 @@ CASES: dict[str, list[tuple[tuple[int, int], dict[str, Any], str]]] = {
         *(
             ((1, 2), {"privacy": {"mechanism": mechanism, **each}}, "privacy")
             for mechanism, each in (
-                ("laplace", {"delta": 1e-5}),
                 ("gaussian", {}),
                 ("laplace", {"epsilon": 0.0}),
             )
