@@ -100,21 +100,22 @@ def parameters(size: int, sub_dim: int) -> ProductQuantisation:
 
 def encode(X: Matrix, first: int, params: ProductQuantisation) -> Codes:
     """Return the codes of two parties, the first of which has the leading columns."""
-    books = [
-        maths.build_codebook(params, own[:, features], KeyedStream(bytes(32)), width)
-        for own in (X[:, :first], X[:, first:])
-        for features, width in subspaces_of(params, own.shape[1])
-    ]
-    plain = [maths.coordinates(b.centres, np.ones(len(b.centres)), 1) for b in books]
-    apart = [
-        np.square(pdist(book.centres) - pdist(placed)).sum()
-        for book, placed in zip(books, plain, strict=True)
-    ]
+    proposed, indices, restored, stress = [], [], [], []
+    for own in (X[:, :first], X[:, first:]):
+        for features, width in subspaces_of(params, own.shape[1]):
+            rows, stream = own[:, features], KeyedStream(bytes(32))
+            book = maths.build_codebook(params, rows, stream, width)
+            V, codes = book.centres.V, book.centres.nearest(rows)
+            placed = maths.coordinates(V, np.ones(len(V)), 1)
+            proposed.append(book.coordinates[codes])
+            indices.append(codes)
+            restored.append(V[codes])
+            stress.append(np.square(pdist(V) - pdist(placed)).sum())
     return Codes(
-        np.hstack([book.coordinates[book.codes] for book in books]),
-        np.column_stack([book.codes for book in books]).astype(np.float64),
-        np.hstack([book.centres[book.codes] for book in books]),
-        float(np.mean(apart)),
+        np.hstack(proposed),
+        np.column_stack(indices).astype(np.float64),
+        np.hstack(restored),
+        float(np.mean(stress)),
     )
 
 
@@ -202,7 +203,8 @@ def recovery() -> Iterator[Cell]:
             params = ProductQuantisation(
                 n_clusters=2, sub_dim=sub_dim, coordinates=1, codebook_size=16
             )
-            codes = maths.encode(params, X, KeyedStream(bytes(32))).codes
+            Z = maths.scale_rows(params, X)
+            codes = maths.encode(params, Z, Z, KeyedStream(bytes(32))).codes
             r2 = party.compute_recovery(X, codes, subspaces_of(params, X.shape[1]))
             for kind, value in (("median", np.median(r2)), ("largest", r2.max())):
                 quantity = f"sub_dim {sub_dim}, {kind} R²"

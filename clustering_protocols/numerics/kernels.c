@@ -779,24 +779,20 @@ KERNEL void add_products(reals X, reals G, i64 first, reals image)
 
 /* pqmds (protocols/pqmds/maths.py) */
 
-enum { POINTS = 512 };
-
-KERNEL void draw_starts(reals features, reals weights, reals draws, integers starts)
+KERNEL void draw_starts(reals features, reals draws, integers starts)
 {
     i64 d = features.n, n = features.m;
-    double *near = take(n, 8), *share = take(n, 8), *away = take(n, 8);
-    for (i64 i = 0; i < n; i++) {
-        near[i] = INFINITY;
-        share[i] = weights.at[i];
-    }
+    double *near = take(n, 8), *away = take(n, 8);
+    for (i64 i = 0; i < n; i++)
+        near[i] = 1.0;
     for (i64 start = 0; start < draws.n; start++) {
-        double wanted = 0.0, so_far = share[0];
+        double wanted = 0.0, so_far = near[0];
         i64 row = 0;
         for (i64 i = 0; i < n; i++)
-            wanted += share[i];
+            wanted += near[i];
         wanted *= draws.at[start];
         while (so_far < wanted && row < n - 1)
-            so_far += share[++row];
+            so_far += near[++row];
         starts.at[start] = row;
         for (i64 i = 0; i < n; i++)
             away[i] = 0.0;
@@ -806,139 +802,9 @@ KERNEL void draw_starts(reals features, reals weights, reals draws, integers sta
             for (i64 i = 0; i < n; i++)
                 away[i] += (x[i] - here) * (x[i] - here);
         }
-        for (i64 i = 0; i < n; i++) {
-            near[i] = away[i] < near[i] ? away[i] : near[i];
-            share[i] = weights.at[i] * near[i];
-        }
+        for (i64 i = 0; i < n; i++)
+            near[i] = start == 0 || away[i] < near[i] ? away[i] : near[i];
     }
     free(near);
-    free(share);
     free(away);
-}
-
-KERNEL i64 reassign(reals features, reals centres, integers codes)
-{
-    i64 d = features.n, n = features.m, nearest[POINTS], changed = 0;
-    double score[POINTS], best[POINTS], *half = take(centres.n, 8);
-    for (i64 c = 0; c < centres.n; c++) {
-        for (i64 f = 0; f < d; f++)
-            half[c] += centres.at[c * d + f] * centres.at[c * d + f];
-        half[c] *= 0.5;
-    }
-    for (i64 begin = 0; begin < n; begin += POINTS) {
-        i64 size = MIN(POINTS, n - begin);
-        for (i64 i = 0; i < size; i++)
-            best[i] = INFINITY;
-        for (i64 c = 0; c < centres.n; c++) {
-            const double *v = centres.at + c * d;
-            for (i64 i = 0; i < size; i++)
-                score[i] = half[c];
-            for (i64 f = 0; f < d; f += 4) {
-                const double *x0 = features.at + f * n + begin, *x1 = x0 + n;
-                const double *x2 = x1 + n, *x3 = x2 + n;
-                double c0 = v[f], c1 = v[f + 1], c2 = v[f + 2], c3 = v[f + 3];
-                for (i64 i = 0; i < size; i++)
-                    score[i] -= c0 * x0[i] + c1 * x1[i] + c2 * x2[i] + c3 * x3[i];
-            }
-            for (i64 i = 0; i < size; i++) {
-                int better = score[i] < best[i];
-                best[i] = better ? score[i] : best[i];
-                nearest[i] = better ? c : nearest[i];
-            }
-        }
-        for (i64 i = 0; i < size; i++) {
-            changed |= codes.at[begin + i] != nearest[i];
-            codes.at[begin + i] = nearest[i];
-        }
-    }
-    free(half);
-    return changed;
-}
-
-void move_centres(reals features, reals weights, integers codes, reals centres)
-{
-    i64 d = features.n, n = features.m, k = centres.n;
-    double *sums = take(k * d, 8), *counts = take(k, 8);
-    for (i64 i = 0; i < n; i++) {
-        i64 c = codes.at[i];
-        counts[c] += weights.at[i];
-        for (i64 f = 0; f < d; f++)
-            sums[c * d + f] += weights.at[i] * features.at[f * n + i];
-    }
-    for (i64 c = 0; c < k; c++)
-        for (i64 f = 0; counts[c] > 0.0 && f < d; f++)
-            centres.at[c * d + f] = sums[c * d + f] / counts[c];
-    free(sums);
-    free(counts);
-}
-
-/* the squared deviations of the values i … j-1 from their mean; from sums of w, w x and
-   w x² */
-INLINE double cost_of(const double *sums, i64 n, i64 i, i64 j)
-{
-    double moved = sums[n + j] - sums[n + i];
-    return sums[2 * n + j] - sums[2 * n + i] - moved * moved / (sums[j] - sums[i]);
-}
-
-INLINE int beats(const double *sums, i64 n, const double *length, i64 j, i64 i, i64 end)
-{
-    return length[j] + cost_of(sums, n, j, end) < length[i] + cost_of(sums, n, i, end);
-}
-
-static i64 first_beaten(const double *sums, i64 n, const double *length, i64 j, i64 i,
-                        i64 worse)
-{
-    i64 m = n - 1, better = worse + 1, step = 1;
-    while (better < m && !beats(sums, n, length, j, i, better)) {
-        worse = better;
-        step *= 2;
-        better = MIN(m, better + step);
-    }
-    while (worse + 1 < better) {
-        i64 middle = (worse + better) / 2;
-        if (beats(sums, n, length, j, i, middle))
-            better = middle;
-        else
-            worse = middle;
-    }
-    return better;
-}
-
-i64 shortest_path(reals sums, double penalty, integers path)
-{
-    i64 n = sums.m, m = n - 1, head = 0, tail = 1, links = 0;
-    double *length = take(n, 8);
-    i64 *before = take(n, 8), *candidates = take(n, 8), *begins = take(n, 8);
-    for (i64 j = 1; j <= m; j++) {
-        while (head + 1 < tail && begins[head + 1] <= j)
-            head++;
-        i64 i = candidates[head];
-        length[j] = length[i] + cost_of(sums.at, n, i, j) + penalty;
-        before[j] = i;
-        if (j == m)
-            break;
-        if (!beats(sums.at, n, length, j, candidates[tail - 1], m))
-            continue;
-        i64 place = j + 1;
-        for (; tail > head; tail--) {
-            i64 last = candidates[tail - 1];
-            place = MAX(begins[tail - 1], j + 1);
-            if (!beats(sums.at, n, length, j, last, place)) {
-                place = first_beaten(sums.at, n, length, j, last, place);
-                break;
-            }
-        }
-        candidates[tail] = j;
-        begins[tail] = place;
-        tail++;
-    }
-    for (i64 j = m; j > 0; j = before[j])
-        links++;
-    for (i64 j = m, at = links; at >= 0; j = before[j])
-        path.at[at--] = j;
-    free(length);
-    free(before);
-    free(candidates);
-    free(begins);
-    return links;
 }

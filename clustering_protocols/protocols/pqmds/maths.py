@@ -5,266 +5,85 @@ decomposes the features, :func:`quantise` is k-means of a subspace, :func:`coord
 is one-dimensional MDS of its centres (the paper's Algorithm 2),
 :func:`scale_to_unit_range` normalises the coordinates, and :func:`encode` returns the
 codes. The server's k-means is in :mod:`.analyst`.
-
-Clusters of sorted values are intervals, so k-means of a single feature can be solved
-exactly: it is the shortest path with k links from 0 to m, where the link (i, j) costs
-the sum of squared deviations of the values i … j-1 (computed from three prefix sums).
-These costs satisfy the quadrangle inequality:
-
-- If each link costs a penalty and the number of links is free, one pass with a queue of
-candidates finds the shortest path (Z. Galil and K. Park, "A linear-time algorithm for
-concave one-dimensional dynamic programming", 1990).
-
-- The least cost is convex in the number of links, so some penalty gives k links. If
-paths with fewer and with more links are equally short, they can be joined into one with
-k links (A. Aggarwal, B. Schieber, T. Tokuyama, "Finding a minimum-weight k-link path in
-graphs with the concave Monge property", 1994).
-
-A pass takes O(m log m) time, and a handful of penalties suffices.
-
-Several features are quantised by Lloyd's algorithm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from clustering_protocols.algorithms.lloyd import (
+    ScaledRows,
+    Units,
+    lloyd,
+    nearest_centroids,
+)
+from clustering_protocols.numerics.blocks import ONE_THREAD
 from clustering_protocols.numerics.kernels import add_in_order, in_c
 from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.numerics.row_blocks import ArrayRows
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from .params import ProductQuantisation, subspaces_of
 
 MAX_ITERATIONS: Final = 25
-_LANES: Final = 4  # features per pass in C, padded with zeros
+_ROUNDING: Final = 16 * float(np.finfo(np.float64).eps)
 
 
-class QuantisedRows(NamedTuple):
-    """Centres (size, d) of a codebook, and the number (n,) of each row's centre."""
+class Centres(NamedTuple):
+    """The centres of a subspace.
 
-    centres: FloatArray
-    codes: IntArray
+    units: the units in which the rows were added up.
+    V: float64 (size, d); the centres minus the units' offset.
+    counts: int64 (size,); the number of rows of each centre.
+    """
+
+    units: Units
+    V: FloatArray
+    counts: IntArray
+
+    def nearest(self, rows: FloatArray) -> IntArray:
+        """Return the number (n,) of the centre that is nearest to each row (n, d)."""
+        return nearest_centroids(self.units, self.V, rows).labels
 
 
-def quantise_points(X: FloatArray, size: int, draws: FloatArray) -> QuantisedRows:
-    """Return a codebook of at most ``size`` centres, and the codes of the rows.
+def quantise(rows: FloatArray, size: int, stream: KeyedStream) -> Centres:
+    """Return at most ``size`` centres of rows (n, d).
 
-    If there are at most ``size`` distinct rows, they are the centres. Otherwise, the
+    If there are fewer than ``size`` distinct rows, they are the centres. Otherwise, the
     centres result from k-means++ and at most :data:`MAX_ITERATIONS` iterations of
-    Lloyd's algorithm.
+    Lloyd's algorithm. Centres without rows are left out.
 
-    X: float64 (n, d).
-    draws: float64 (size,); uniform numbers in (0, 1), which determine the initial
-        centres.
+    stream: determines the initial centres.
     """
-    rows, weights, row_of = _distinct_rows(X)
-    if len(rows) <= size:
-        return QuantisedRows(rows, row_of)
-    padded = -rows.shape[1] % _LANES
-    features = np.ascontiguousarray(np.pad(rows, ((0, 0), (0, padded))).T)
-    starts: IntArray = np.zeros(len(draws), dtype=np.int64)
-    _draw_starts(features, weights, draws, starts)
-    centres = np.ascontiguousarray(features[:, starts].T)
-    codes = np.full(len(rows), -1, dtype=np.int64)
-    for _ in range(MAX_ITERATIONS):
-        if not _reassign(features, centres, codes):
-            break
-        _move_centres(features, weights, codes, centres)
-    used = np.bincount(codes, minlength=size) > 0
-    renumbered = (np.cumsum(used) - 1)[codes]
-    return QuantisedRows(centres[used, : rows.shape[1]], renumbered[row_of])
-
-
-def _distinct_rows(X: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return distinct rows, how often each occurs, and each row's number among them.
-
-    Rows are sorted by one linear combination of their features. If two different rows
-    happen to agree in this combination, equal rows may be counted separately, which
-    changes no distance.
-    """
-    key = X @ np.sqrt(2.0 + np.arange(X.shape[1]))
-    order = np.argsort(key)
-    ordered = X[order]
-    new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
-    row_of = np.empty(len(X), dtype=np.int64)
-    row_of[order] = np.cumsum(new) - 1
-    weights = np.bincount(row_of).astype(np.float64)
-    return ordered[new], weights, row_of
+    scaled = ScaledRows.scale(ArrayRows(rows), ONE_THREAD, size)
+    starts: IntArray = np.zeros(size, dtype=np.int64)
+    _draw_starts(rows.T, stream.uniform(size), starts)
+    V = np.unique(scaled.take(starts), axis=0)
+    if len(V) == size:
+        V = lloyd(scaled, V, MAX_ITERATIONS).V
+    labels = nearest_centroids(scaled.units, V, rows).labels
+    counts = np.bincount(labels, minlength=len(V))
+    return Centres(scaled.units, V[counts > 0], counts[counts > 0])
 
 
 @in_c("starts")
-def _draw_starts(
-    features: FloatArray, weights: FloatArray, draws: FloatArray, starts: IntArray
-) -> None:
-    """Write to ``starts`` the numbers of the rows that k-means++ selects by ``draws``."""
-    near, share = np.full(len(weights), np.inf), weights
+def _draw_starts(features: FloatArray, draws: FloatArray, starts: IntArray) -> None:
+    """Write to ``starts`` the numbers of the rows that k-means++ selects by ``draws``.
+
+    Once each distinct row was selected, the first row is selected again and again.
+    """
+    near = np.ones(features.shape[1])
     for start, draw in enumerate(draws):
-        cumulative = np.cumsum(share)
+        cumulative = np.cumsum(near)
         position = int(np.searchsorted(cumulative, draw * cumulative[-1]))
-        row = min(position, len(share) - 1)
+        row = min(position, len(near) - 1)
         starts[start] = row
         difference = features - features[:, row, None]
         squares = add_in_order(np.zeros(len(near)), difference * difference)
-        near = np.minimum(near, squares)
-        share = weights * near
-
-
-@in_c("codes")
-def _reassign(features: FloatArray, centres: FloatArray, codes: IntArray) -> int:
-    """Write the number of each row's nearest centre; return 1 if any number has changed.
-
-    The nearest centre minimises ½|c|² - c·x.
-    """
-    best, nearest = np.full(len(codes), np.inf), np.zeros_like(codes)
-    for number, centre in enumerate(centres):
-        score = np.full(len(codes), 0.5 * add_in_order(0.0, centre * centre))
-        for f in range(0, len(features), _LANES):
-            a, b, c, d = (centre[i] * features[i] for i in range(f, f + _LANES))
-            score -= ((a + b) + c) + d
-        nearer = score < best
-        best[nearer], nearest[nearer] = score[nearer], number
-    changed = not np.array_equal(codes, nearest)
-    codes[:] = nearest
-    return int(changed)
-
-
-@in_c("centres")
-def _move_centres(
-    features: FloatArray, weights: FloatArray, codes: IntArray, centres: FloatArray
-) -> None:
-    """Move each centre to the mean of its rows; centres without rows stay in place."""
-    counts = np.bincount(codes, weights, len(centres))
-    filled = counts > 0
-    for f, column in enumerate(features):
-        sums = np.bincount(codes, weights * column, len(centres))
-        centres[filled, f] = sums[filled] / counts[filled]
-
-
-_MAX_PENALTIES: Final = 64
-_NARROW: Final = 1 + 1e-12  # ratio of penalties that differ only by rounding
-
-
-def optimal_intervals(values: FloatArray, weights: FloatArray, size: int) -> IntArray:
-    """Return where the clusters of least total inertia begin; the last entry is m.
-
-    values: float64 (m,); ascending and distinct.
-    weights: float64 (m,); how often each value occurs.
-    size: number of clusters; the result has ``min(size, m) + 1`` entries.
-    """
-    m = len(values)
-    shorter: IntArray = np.array([0, m], dtype=np.int64)
-    longer = np.arange(m + 1, dtype=np.int64)
-    if size >= m:
-        return longer
-    if size == 1:
-        return shorter
-    sums = _prefix_sums(values, weights)
-    high = float(sums[2, m] - sums[1, m] ** 2 / sums[0, m])  # the cost of a single link
-    low = high * float(np.finfo(np.float64).eps) ** 2
-    penalty = high / size**3
-    for _ in range(_MAX_PENALTIES):
-        nodes: IntArray = np.empty(m + 1, dtype=np.int64)
-        links = _shortest_path(sums, penalty, nodes)
-        path = nodes[: links + 1]
-        if links == size:
-            return path
-        if links < size:
-            shorter, high = path, penalty
-        else:
-            longer, low = path, penalty
-        if high <= low * _NARROW:
-            break
-        # for a smooth density, the number of links falls with penalty^(-1/3)
-        guess = penalty * (links / size) ** 3
-        penalty = guess if low < guess < high else float(np.sqrt(low * high))
-    return _join_paths(shorter, longer, size)
-
-
-def _prefix_sums(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return prefix sums (3, m + 1) of w, w x and w x², where x are centred values."""
-    centred = values - np.average(values, weights=weights)
-    terms = weights * np.stack([np.ones_like(centred), centred, centred**2])
-    return np.pad(np.cumsum(terms, axis=1), ((0, 0), (1, 0)))
-
-
-@in_c("path")
-def _shortest_path(sums: FloatArray, penalty: float, path: IntArray) -> int:
-    """Write the nodes of the shortest path from 0 to m; return its number of links.
-
-    Each link costs ``penalty`` in addition to its squared deviations. ``candidates`` is
-    a queue of predecessors, each of which is the best predecessor of the nodes from its
-    entry in ``begins`` up to the next entry. By the quadrangle inequality, a later
-    candidate that is better for one node is better for all later nodes.
-    """
-    m = sums.shape[1] - 1
-    counts, totals, squares = sums.tolist()
-    length, before = [0.0] * (m + 1), [0] * (m + 1)
-    candidates, begins = [0], [0]
-    head = 0
-
-    def via(i: int, end: int) -> float:
-        """Return the length of the path to ``end`` whose last link is from i."""
-        total = totals[end] - totals[i]
-        cost = squares[end] - squares[i] - total * total / (counts[end] - counts[i])
-        return float(length[i] + cost)
-
-    def first_beaten(j: int, i: int, worse: int) -> int:
-        """Return the first node after ``worse`` with a shorter path via j than via i."""
-        better, step = worse + 1, 1
-        while better < m and not via(j, better) < via(i, better):
-            worse = better
-            step *= 2
-            better = min(m, better + step)
-        while worse + 1 < better:
-            middle = (worse + better) // 2
-            if via(j, middle) < via(i, middle):
-                better = middle
-            else:
-                worse = middle
-        return better
-
-    for j in range(1, m + 1):
-        while head + 1 < len(begins) and begins[head + 1] <= j:
-            head += 1
-        before[j] = candidates[head]
-        length[j] = via(candidates[head], j) + penalty
-        if j == m or not via(j, m) < via(candidates[-1], m):
-            continue
-        begin = j + 1
-        while len(candidates) > head:
-            begin = max(begins[-1], j + 1)
-            if not via(j, begin) < via(candidates[-1], begin):
-                begin = first_beaten(j, candidates[-1], begin)
-                break
-            candidates.pop()
-            begins.pop()
-        candidates.append(j)
-        begins.append(begin)
-    nodes = [m]
-    while nodes[-1] > 0:
-        nodes.append(before[nodes[-1]])
-    path[: len(nodes)] = nodes[::-1]
-    return len(nodes) - 1
-
-
-def _join_paths(shorter: IntArray, longer: IntArray, size: int) -> IntArray:
-    """Join the start of one path and the end of another into a path of ``size`` links.
-
-    At a link of ``longer`` that lies within a link of ``shorter``, the paths can
-    exchange their ends at no cost. At one such link, the numbers of links add up to
-    ``size``.
-    """
-    ahead = len(longer) - 1 - size
-    shifted = longer[ahead : ahead + len(shorter)]
-    link = int(np.flatnonzero(shifted[1:] <= shorter[1 : len(shifted)])[0])
-    return np.concatenate([shorter[: link + 1], longer[ahead + link + 1 :]])
-
-
-_ROUNDING: Final = 16 * float(np.finfo(np.float64).eps)
+        near = squares if start == 0 else np.minimum(near, squares)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -282,22 +101,12 @@ class EncodedRows:
     sizes: IntArray
     bounds: FloatArray = field(repr=False)
 
-    @classmethod
-    def of(cls, codes: Sequence[FloatArray], books: Sequence[Codebook]) -> EncodedRows:
-        """Join the codes (n, c) of all subspaces, and the bounds of their codebooks."""
-        return cls(
-            codes=np.hstack(codes),
-            sizes=np.array([len(book.centres) for book in books]),
-            bounds=np.concatenate([book.bounds for book in books]),
-        )
-
 
 class Codebook(NamedTuple):
-    """Centres (size, d), their coordinates (size, c), and each row's centre (n,)."""
+    """Centres of a subspace, and their coordinates (size, c)."""
 
-    centres: FloatArray
+    centres: Centres
     coordinates: FloatArray
-    codes: IntArray
 
     @property
     def bounds(self) -> FloatArray:
@@ -314,22 +123,24 @@ class Codebook(NamedTuple):
 
 def encode(
     params: ProductQuantisation,
-    X: FloatArray,
+    training: FloatArray,
+    rows: FloatArray,
     stream: KeyedStream,
-    units: FloatArray | None = None,
 ) -> EncodedRows:
-    """Return the codes of rows X (n, m).
+    """Return the codes of scaled rows (n, m), by codebooks of training rows (t, m).
 
     stream: determines the initial centres of the codebooks.
-    units: float64 (m,); used instead of the standard deviations of the features if the
-        terms prepare the columns.
     """
-    Z = scale_rows(params, X, units)
-    books = [
-        build_codebook(params, Z[:, features], stream, width)
-        for features, width in subspaces_of(params, X.shape[1])
-    ]
-    return EncodedRows.of([book.coordinates[book.codes] for book in books], books)
+    books, codes = [], []
+    for features, width in subspaces_of(params, rows.shape[1]):
+        book = build_codebook(params, training[:, features], stream, width)
+        books.append(book)
+        codes.append(book.coordinates[book.centres.nearest(rows[:, features])])
+    return EncodedRows(
+        codes=np.hstack(codes),
+        sizes=np.array([len(book.coordinates) for book in books]),
+        bounds=np.concatenate([book.bounds for book in books]),
+    )
 
 
 def build_codebook(
@@ -339,12 +150,12 @@ def build_codebook(
 
     width: number of coordinates that are sent.
     """
-    centres, codes = quantise(rows, params.codebook_size, stream)
-    counts = np.bincount(codes, minlength=len(centres))
+    centres = quantise(rows, params.codebook_size, stream)
+    counts = centres.counts.astype(np.float64)
     weights = counts if params.weights == "rows" else np.ones(len(counts))
-    Z = coordinates(centres, weights.astype(np.float64), width)
+    Z = coordinates(centres.V, weights, width)
     return Codebook(
-        centres, scale_to_unit_range(Z) if params.normalise == "minmax" else Z, codes
+        centres, scale_to_unit_range(Z) if params.normalise == "minmax" else Z
     )
 
 
@@ -358,18 +169,6 @@ def scale_rows(
     divisor = np.where(spread > 0, spread, 1.0) if units is None else units
     Z: FloatArray = (X - X.mean(axis=0)) / divisor
     return Z
-
-
-def quantise(rows: FloatArray, size: int, stream: KeyedStream) -> QuantisedRows:
-    """Return a codebook of at most ``size`` centres for one subspace, and the codes."""
-    if rows.shape[1] > 1:
-        return quantise_points(rows, size, stream.uniform(size))
-    values, counts = np.unique(rows, return_counts=True)
-    weights = counts.astype(np.float64)
-    begins = optimal_intervals(values, weights, size)[:-1]
-    means = np.add.reduceat(weights * values, begins) / np.add.reduceat(weights, begins)
-    codes = np.searchsorted(values[begins[1:]], rows[:, 0], side="right")
-    return QuantisedRows(means[:, np.newaxis], codes)
 
 
 def coordinates(centres: FloatArray, weights: FloatArray, width: int) -> FloatArray:

@@ -214,7 +214,8 @@ def _encode_rows(
     session, slot = context.session, context.slot.name
     if params.privacy.mechanism == "none":
         units = session.units(slot, X.std(axis=0))
-        encoded = maths.encode(params, X, stream, units)
+        Z = maths.scale_rows(params, X, units)
+        encoded = maths.encode(params, Z, Z, stream)
         return encoded, encoded.codes
     ranges = session.bounds(slot)
     units = session.units(slot, release.uniform_spread(ranges))

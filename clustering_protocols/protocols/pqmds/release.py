@@ -18,7 +18,6 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.algorithms.kmeans import nearest_centroids
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.secrecy.budget import discrete_laplace, noise_scale
@@ -26,7 +25,7 @@ from clustering_protocols.terms.preparation import Ranges
 
 from . import maths
 from .maths import EncodedRows
-from .params import PqmdsContext, Privacy, ProductQuantisation, n_codes_of, subspaces_of
+from .params import PqmdsContext, Privacy, ProductQuantisation, n_codes_of
 
 _ROWS_PER_CENTRE: Final = (
     16  # number of rows that are drawn for each centre of a codebook
@@ -59,18 +58,9 @@ def encode(
         middle = (ranges.low + ranges.high) / 2
         divisor = uniform_spread(ranges) if units is None else units
         low, high, rows = ((values - middle) / divisor for values in (low, high, rows))
-    n_samples = _ROWS_PER_CENTRE * params.codebook_size
-    books, codes = [], []
-    for features, width in subspaces_of(params, X.shape[1]):
-        size = features.stop - features.start
-        sample = stream.uniform(n_samples * size).reshape(n_samples, size)
-        sample = low[features] + sample * (high[features] - low[features])
-        book = maths.build_codebook(params, sample, stream, width)
-        books.append(book)
-        codes.append(
-            book.coordinates[nearest_centroids(rows[:, features], book.centres)]
-        )
-    return EncodedRows.of(codes, books)
+    shape = _ROWS_PER_CENTRE * params.codebook_size, len(low)
+    uniform = stream.uniform(shape[0] * shape[1]).reshape(shape)
+    return maths.encode(params, low + uniform * (high - low), rows, stream)
 
 
 _STEPS: Final = (

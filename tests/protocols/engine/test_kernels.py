@@ -66,18 +66,7 @@ def calls(n: int, F: int, k: int) -> Iterator[Call]:
         yield fuzzy_cmeans._fill_degrees, [X, columns, fuzziness, np.empty((n, k))]
         sums = [np.ones((k, F)), np.ones(k)]
         yield fuzzy_cmeans._add_weighted, [X, columns, fuzziness, *sums]
-    features = np.pad(X, ((0, 0), (0, -F % 4))).T.copy()
-    centres, weights = (
-        features[:, :k].T.copy(),
-        rng.integers(1, 9, size=n).astype(float),
-    )
-    draws = rng.uniform(size=k)
-    yield pqmds._draw_starts, [features, weights, draws, np.zeros(k, np.int64)]
-    yield pqmds._reassign, [features, centres, labels]
-    yield pqmds._move_centres, [features, weights, labels, centres]
-    prefix = pqmds._prefix_sums(np.sort(X[:, 0]), weights)
-    for penalty in (1e-3, 1.0, 1e3):
-        yield pqmds._shortest_path, [prefix, penalty, np.zeros(n + 1, np.int64)]
+    yield pqmds._draw_starts, [X.T, rng.uniform(size=k), np.zeros(k, np.int64)]
 
 
 def calls_of_pairs(n: int, k: int) -> Iterator[Call]:

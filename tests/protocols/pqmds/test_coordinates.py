@@ -44,7 +44,7 @@ def test_all_coordinates_keep_the_distances_between_centres(
     book = maths.build_codebook(params, rows, stream(), d)
     assert book.coordinates.shape == (size, d)
     np.testing.assert_allclose(
-        pdist(book.coordinates), pdist(book.centres), rtol=0, atol=1e-12
+        pdist(book.coordinates), pdist(book.centres.V), rtol=0, atol=1e-12
     )
 
 
@@ -73,7 +73,7 @@ def test_minmax_scales_a_subspace_by_one_factor() -> None:
     found = maths.build_codebook(minmax, rows, stream(), 2).coordinates
     assert found.min(axis=0).tolist() == [0.0, 0.0]
     assert found.max() == 1.0
-    ratios = pdist(found) / pdist(given.centres)
+    ratios = pdist(found) / pdist(given.centres.V)
     np.testing.assert_allclose(ratios, ratios[0], rtol=1e-9)
 
 

@@ -179,7 +179,8 @@ def own_codebooks(
 ) -> maths.EncodedRows:
     """As without noise: scale and codebooks come from the rows."""
     del units
-    return maths.encode(params, X, stream)
+    Z = maths.scale_rows(params, X)
+    return maths.encode(params, Z, Z, stream)
 
 
 def own_steps(
