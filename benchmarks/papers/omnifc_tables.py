@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
-from sklearn.cluster import KMeans, SpectralClustering
+from sklearn.cluster import DBSCAN, KMeans, SpectralClustering
 from sklearn.decomposition import NMF
 
 from benchmarks.datasets import load, sample
@@ -36,7 +36,6 @@ from benchmarks.papers.cells import (
     printed,
 )
 from clustering_protocols import simulation
-from clustering_protocols.algorithms.dbscan import dbscan
 from clustering_protocols.algorithms.fuzzy_cmeans import fuzzy_cmeans
 from clustering_protocols.numerics.scores import kappa, normalized_mutual_information
 from clustering_protocols.protocols.omnifc import OmniFC, maths, reference, units
@@ -116,7 +115,9 @@ def run_options(Z: Matrix, y: Labels, seed: int) -> Iterator[tuple[str, Labels]]
     yield "KMed, alternating", alternate_medoids(D, k)
     radii = np.quantile(distances, [0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08])
     found = [
-        dbscan(distances, float(eps), least) for eps in radii for least in (3, 5, 10)
+        DBSCAN(eps=eps, min_samples=least, metric="precomputed").fit_predict(D)
+        for eps in radii
+        for least in (3, 5, 10)
     ]
     best = max(found, key=lambda each: normalized_mutual_information(y, each))
     yield "DBSCAN, ε of the best NMI", best

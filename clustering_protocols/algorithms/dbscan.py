@@ -1,10 +1,7 @@
-"""DBSCAN on condensed distances and on rows, and HDBSCAN on rows.
+"""DBSCAN and HDBSCAN on rows, by scikit-learn.
 
-On condensed distances, the labels equal those of scikit-learn's DBSCAN: clusters are
-numbered by their first core row, a border row joins the lowest-numbered cluster that
-has a core row within ``eps``, and noise gets the label -1. scikit-learn's function is
-called for rows, but not for distances: it would store lists of neighbours, which can
-take more memory than the distances.
+Clusters are numbered by their first core row, a border row joins the lowest-numbered
+cluster that has a core row within ``eps``, and noise gets the label -1.
 
 M. Ester et al., "A density-based algorithm for discovering clusters", 1996; R. Campello
 et al., "Density-based clustering based on hierarchical density estimates", 2013.
@@ -16,78 +13,16 @@ from typing import Final
 
 import numpy as np
 from scipy.spatial import cKDTree
-from scipy.spatial.distance import squareform
 from sklearn.cluster import DBSCAN, HDBSCAN
 
-from clustering_protocols.algorithms.condensed_distances import count_rows, nearest_rows
 from clustering_protocols.common.errors import ProtocolFailed
-from clustering_protocols.numerics.kernels import in_c
 from clustering_protocols.records.arrays import FloatArray, IntArray
-
-
-def dbscan(condensed: FloatArray, eps: float, min_samples: int) -> IntArray:
-    """Return the cluster label (n,) of each row; rows that are noise get -1.
-
-    condensed: float64 (n (n - 1) / 2,); the distances in condensed form.
-    eps: the distance within which two rows are neighbours.
-    min_samples: the least number of neighbours of a core row, including the row itself.
-    """
-    n = count_rows(condensed)
-    labels: IntArray = np.empty(n, dtype=np.int64)
-    _label_rows(condensed, eps, min_samples, labels)
-    return labels
-
-
-def choose_eps(condensed: FloatArray, min_samples: int) -> float:
-    """Choose ``eps`` at the knee of the sorted distances to the k-th nearest row.
-
-    k is ``min_samples``, and each row counts as its own nearest row. The knee is the
-    point at which the curve is farthest below the line from its first to its last point
-    (V. Satopaa et al., "Finding a kneedle in a haystack", 2011, without smoothing). The
-    returned value lies halfway between the distance at the knee and the next larger
-    one, so that no row's k-th nearest row is exactly ``eps`` away.
-    """
-    n = count_rows(condensed)
-    return _eps_at_knee(nearest_rows(condensed, min(min_samples, n))[1][:, -1])
-
-
-def _eps_at_knee(distances: FloatArray) -> float:
-    curve = np.sort(distances)
-    rise = (curve[-1] - curve[0]) or 1.0
-    height = np.linspace(0.0, 1.0, len(curve)) - (curve - curve[0]) / rise
-    knee_value = curve[int(np.argmax(height))]
-    larger = curve[curve > knee_value]
-    if not len(larger):
-        return float(knee_value) * (1 + 1e-9)
-    return float((knee_value + larger[0]) / 2)
-
-
-@in_c("labels")
-def _label_rows(
-    condensed: FloatArray, eps: float, min_samples: int, labels: IntArray
-) -> None:
-    near = squareform(condensed) <= eps
-    core = near.sum(axis=1) >= min_samples
-    labels[:] = -1
-    number = 0
-    for first in np.flatnonzero(core).tolist():
-        if labels[first] < 0:
-            reached = np.arange(len(labels)) == first
-            while len(new := np.flatnonzero(reached & (labels < 0))):
-                labels[new] = number
-                reached = core & near[new].any(axis=0)
-            number += 1
-    for border in np.flatnonzero(~core & (near & core).any(axis=1)).tolist():
-        labels[border] = labels[core & near[border]].min()
-
 
 _EQUAL: Final = 1e-9
 """Rows count as equal if they differ by less than this share of the widest range."""
 
 
-def dbscan_of_rows(
-    X: FloatArray, eps: float, min_samples: int, most_pairs: int
-) -> IntArray:
+def dbscan(X: FloatArray, eps: float, min_samples: int, most_pairs: int) -> IntArray:
     """Return the cluster label (n,) of each row of X (n, width); noise gets -1.
 
     eps: the distance within which two rows are neighbours.
@@ -101,7 +36,7 @@ def dbscan_of_rows(
     if pairs > most_pairs:
         raise ProtocolFailed(
             f"{pairs} pairs of rows lie within eps = {eps:g}; there is room for "
-            f"{most_pairs}. Choose a smaller eps."
+            f"{most_pairs}. Choose a smaller eps, or a larger memory_limit."
         )
     # scikit-learn's brute-force search would lose digits of small distances
     model = DBSCAN(eps=eps, min_samples=min_samples, algorithm="kd_tree").fit(X)
@@ -109,11 +44,25 @@ def dbscan_of_rows(
     return labels
 
 
-def choose_eps_of_rows(X: FloatArray, min_samples: int) -> float:
-    """Choose ``eps`` for rows X (n, width) as :func:`choose_eps` does for distances."""
+def choose_eps(X: FloatArray, min_samples: int) -> float:
+    """Choose ``eps`` at the knee of the sorted distances to the k-th nearest row.
+
+    k is ``min_samples``, and each row of X (n, width) counts as its own nearest row. The
+    knee is the point at which the curve is farthest below the line from its first to
+    its last point (V. Satopaa et al., "Finding a kneedle in a haystack", 2011, without
+    smoothing). The returned value lies halfway between the distance at the knee and the
+    next larger one, so that no row's k-th nearest row is exactly ``eps`` away.
+    """
     count = min(min_samples, len(X))
     distances, _ = cKDTree(X).query(X, [count], workers=-1)
-    return _eps_at_knee(distances[:, 0])
+    curve = np.sort(distances[:, 0])
+    rise = (curve[-1] - curve[0]) or 1.0
+    height = np.linspace(0.0, 1.0, len(curve)) - (curve - curve[0]) / rise
+    knee_value = curve[int(np.argmax(height))]
+    larger = curve[curve > knee_value]
+    if not len(larger):
+        return float(knee_value) * (1 + 1e-9)
+    return float((knee_value + larger[0]) / 2)
 
 
 def hdbscan(X: FloatArray, min_cluster_size: int, min_samples: int) -> IntArray:

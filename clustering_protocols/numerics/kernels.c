@@ -421,57 +421,6 @@ double find_outside(reals condensed, mask inside, integers pair)
     return least;
 }
 
-/* DBSCAN (algorithms/dbscan.py) */
-
-static i64 root_of(i64 *parents, i64 i)
-{
-    while (parents[i] != i)
-        i = parents[i] = parents[parents[i]];
-    return i;
-}
-
-void label_rows(reals condensed, double eps, i64 min_samples, integers labels)
-{
-    i64 n = labels.n, count = 0;
-    i64 *neighbors = take(n, 8), *parents = take(n, 8);
-    const double *at = condensed.at;
-    for (i64 i = 0; i < n; i++) {
-        neighbors[i]++;
-        parents[i] = i;
-        for (i64 j = i + 1; j < n; j++)
-            if (*at++ <= eps) {
-                neighbors[i]++;
-                neighbors[j]++;
-            }
-    }
-    at = condensed.at;
-    for (i64 i = 0; i < n; i++)
-        for (i64 j = i + 1; j < n; j++)
-            if (*at++ <= eps && neighbors[i] >= min_samples && neighbors[j] >= min_samples) {
-                i64 a = root_of(parents, i), b = root_of(parents, j);
-                parents[MAX(a, b)] = MIN(a, b);
-            }
-    for (i64 i = 0; i < n; i++) {
-        labels.at[i] = -1;
-        if (neighbors[i] >= min_samples) {
-            i64 root = root_of(parents, i);
-            labels.at[i] = root == i ? count++ : labels.at[root];
-        }
-    }
-    at = condensed.at;
-    for (i64 i = 0; i < n; i++)
-        for (i64 j = i + 1; j < n; j++) {
-            int core = neighbors[i] >= min_samples;
-            if (*at++ <= eps && core != (neighbors[j] >= min_samples)) {
-                i64 border = core ? j : i, number = labels.at[core ? i : j];
-                if (labels.at[border] < 0 || number < labels.at[border])
-                    labels.at[border] = number;
-            }
-        }
-    free(neighbors);
-    free(parents);
-}
-
 /* FasterPAM (algorithms/kmedoids.py) */
 
 /* The nearest medoid's place and the two least distances of each row; what the removal

@@ -10,13 +10,7 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
 from clustering_protocols.algorithms.condensed_distances import count_rows
-from clustering_protocols.algorithms.dbscan import (
-    choose_eps,
-    choose_eps_of_rows,
-    dbscan,
-    dbscan_of_rows,
-    hdbscan,
-)
+from clustering_protocols.algorithms.dbscan import choose_eps, dbscan, hdbscan
 from clustering_protocols.algorithms.embedding import classical_scaling
 from clustering_protocols.algorithms.fuzzy_cmeans import fuzzy_cmeans
 from clustering_protocols.algorithms.hierarchical import cluster_hierarchically
@@ -282,8 +276,8 @@ def build_clustering_input(
         are computed from X where needed.
     X: float64 (n, width); rows with these distances.
     """
-    takes_rows = params.algorithm in {"kmeans", "fuzzy_cmeans", "hdbscan"}
-    can_take_rows = takes_rows or params.algorithm in {"spectral", "dbscan"}
+    takes_rows = params.algorithm in {"kmeans", "fuzzy_cmeans", "dbscan", "hdbscan"}
+    can_take_rows = takes_rows or params.algorithm == "spectral"
     if params.features == "embedding" and (
         takes_rows or (params.distances == "landmarks" and can_take_rows)
     ):
@@ -319,10 +313,6 @@ def compute_clusters(
         return clusters_of_rows(params, X, generators, starts, engine)
     distances = clustering_input
     n = count_rows(distances)
-    if params.algorithm == "dbscan":
-        eps = params.eps or choose_eps(distances, params.min_samples)
-        labels = dbscan(distances, eps * _EPS_SLACK, params.min_samples)
-        return ClusterLabels(labels=labels, eps=eps)
     if params.algorithm == "hierarchical":
         return ClusterLabels(
             labels=cluster_hierarchically(distances, params.k, params.linkage)
@@ -385,11 +375,11 @@ def _density_clusters(params: OmniFC, X: FloatArray) -> ClusterLabels:
     if params.algorithm == "hdbscan":
         labels = hdbscan(X, params.min_cluster_size, params.min_samples)
         return ClusterLabels(labels=labels)
-    eps = params.eps or choose_eps_of_rows(X, params.min_samples)
+    eps = params.eps or choose_eps(X, params.min_samples)
     # scikit-learn needs two words of memory for each pair of neighbours
     memory = max(0, params.memory_limit - limits.analyst_bytes(params, *X.shape))
     most_pairs = memory // (2 * WORD)
-    labels = dbscan_of_rows(X, eps * _EPS_SLACK, params.min_samples, most_pairs)
+    labels = dbscan(X, eps * _EPS_SLACK, params.min_samples, most_pairs)
     return ClusterLabels(labels=labels, eps=eps)
 
 

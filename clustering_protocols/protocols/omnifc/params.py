@@ -59,8 +59,8 @@ class OmniFC(Params):
     )
     features: Literal["embedding", "distance_rows"] = Field(
         default="embedding",
-        description="embedding: kmeans, fuzzy_cmeans and hdbscan, with landmarks also "
-        "spectral and dbscan, read a classical scaling of the distances, which is the "
+        description="embedding: kmeans, fuzzy_cmeans, dbscan and hdbscan, with landmarks "
+        "also spectral, read a classical scaling of the distances, which is the "
         "pooled data up to a rigid motion; the others read the distances. "
         "distance_rows: as in the paper, each row's distances to all rows are its "
         "features; the time of spectral, dbscan, hierarchical and kmedoids then grows "

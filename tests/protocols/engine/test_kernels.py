@@ -11,7 +11,6 @@ from scipy.spatial.distance import squareform
 
 from clustering_protocols.algorithms import (
     condensed_distances as condensed,
-    dbscan,
     fuzzy_cmeans,
     kmedoids,
     row_kernels as rows,
@@ -79,8 +78,6 @@ def calls_of_pairs(n: int, k: int) -> Iterator[Call]:
         yield condensed.read_row, [away, n, i, np.empty(n)]
     yield condensed._fill_nearest, [away, n, *nearest]
     yield condensed._find_outside, [away, inside, np.zeros(2, np.int64)]
-    for eps in (0.5, 1.2, 2.0, 9.0):
-        yield dbscan._label_rows, [away, eps, 4, np.zeros(n, np.int64)]
     medoids = rng.choice(n, k, replace=False)
     start = squareform(away)[medoids]
     yield kmedoids._improve, [away, medoids, start, 10]

@@ -7,17 +7,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.spatial.distance import pdist
 from scipy.stats import kstest
-from sklearn.cluster import DBSCAN
 from sklearn.datasets import load_digits, load_iris, load_wine, make_circles
 from support.repeats import thorough
 
 from clustering_protocols import simulation
-from clustering_protocols.algorithms.dbscan import (
-    choose_eps,
-    choose_eps_of_rows,
-    dbscan,
-    dbscan_of_rows,
-)
 from clustering_protocols.common import limits as general_limits
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.numerics.scores import adjusted_rand
@@ -140,22 +133,6 @@ def test_every_direction_is_as_likely() -> None:
         for axis in range(3):
             heights = turned[:, corner, axis]
             assert kstest(heights, "uniform", args=(-1, 2)).pvalue > 1e-5
-
-
-@pytest.mark.parametrize("eps", [0.4, 0.7, 1.5])
-@pytest.mark.parametrize("min_samples", [1, 5, 400])
-def test_density_of_rows_is_that_of_their_distances(
-    eps: float, min_samples: int
-) -> None:
-    X = np.random.default_rng(0).normal(size=(300, 3))
-    distances = pdist(X)
-    found = dbscan_of_rows(X, eps, min_samples, most_pairs=300 * 300)
-    assert np.array_equal(found, dbscan(distances, eps, min_samples))
-    assert np.array_equal(
-        found, DBSCAN(eps=eps, min_samples=min_samples).fit(X).labels_
-    )
-    expected = choose_eps(distances, min_samples)
-    assert choose_eps_of_rows(X, min_samples) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("n", [500, 501])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from scipy.spatial.distance import pdist, squareform
-from sklearn.cluster import DBSCAN, AgglomerativeClustering
+from sklearn.cluster import AgglomerativeClustering
 from sklearn.datasets import load_digits, load_iris, make_blobs
 
 from clustering_protocols.algorithms import (
@@ -21,6 +21,7 @@ from clustering_protocols.algorithms import (
     nmf,
 )
 from clustering_protocols.algorithms.dbscan import hdbscan
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.numerics.scores import adjusted_rand
 
 X, CLASSES = make_blobs(200, 5, centers=6, cluster_std=2.0, random_state=0)
@@ -51,31 +52,29 @@ def test_nearest_rows_are_those_of_a_stable_sort(count: int) -> None:
     )
 
 
-@pytest.mark.parametrize("eps", [0.5, 1.0, 2.0, 3.0, 8.0])
-@pytest.mark.parametrize("min_samples", [1, 2, 5, 30])
-def test_dbscan_labels_are_those_of_scikit_learn(eps: float, min_samples: int) -> None:
-    coarse = np.round(D, 1)  # pairs at exactly eps
-    theirs = DBSCAN(eps=eps, min_samples=min_samples, metric="precomputed")
-    ours = dbscan.dbscan(coarse, eps, min_samples)
-    assert np.array_equal(ours, theirs.fit_predict(squareform(coarse)))
-
-
 def test_the_knee_separates_groups_from_strays() -> None:
     groups, truth = make_blobs(
         300, 2, centers=[[0, 0], [12, 0], [0, 12]], random_state=0
     )
     strays = np.random.default_rng(0).uniform(-12, 24, size=(15, 2))
-    away = pdist(np.vstack([groups, strays]))
-    eps = dbscan.choose_eps(away, 5)
-    labels = dbscan.dbscan(away, eps, 5)
+    Z = np.vstack([groups, strays])
+    eps = dbscan.choose_eps(Z, 5)
+    labels = dbscan.dbscan(Z, eps, 5, most_pairs=315 * 315)
     assert adjusted_rand(truth, labels[:300]) > 0.95
     assert np.mean(labels[300:] == -1) > 0.6
-    assert not (away == eps).any()
+    assert not (pdist(Z) == eps).any()
+
+
+def test_more_pairs_of_neighbours_than_fit_are_refused_with_a_remedy() -> None:
+    with pytest.raises(ProtocolFailed, match="smaller eps, or a larger memory_limit"):
+        dbscan.dbscan(X, 1e3, 5, most_pairs=39_999)
+    assert not dbscan.dbscan(X, 1e3, 5, most_pairs=40_000).any()
 
 
 def test_the_knee_of_equal_distances_joins_them() -> None:
-    even = np.ones(45)
-    assert dbscan.dbscan(even, dbscan.choose_eps(even, 5), 5).tolist() == [0] * 10
+    even = np.eye(10)
+    eps = dbscan.choose_eps(even, 5)
+    assert dbscan.dbscan(even, eps, 5, most_pairs=100).tolist() == [0] * 10
 
 
 @pytest.mark.parametrize("linkage", ["single", "complete", "average", "ward"])
