@@ -15,7 +15,7 @@ action (``measured``) or content (``sums``), and states after what continues
 
 from clustering_protocols.contract.published import PrivacySpending
 
-from .analyst import AnalystRole, Ask, Finish, Reopen, Run, narrow_all
+from .analyst import AnalystRole, Ask, Finish, Reopen, Run, agreed, narrow_all
 from .disclosures import Disclosure, Kind, Reader, disclosures_to
 from .party import (
     Outcome,
@@ -66,6 +66,7 @@ __all__ = [
     "SessionContext",
     "Stage",
     "Trace",
+    "agreed",
     "disclosures_to",
     "leader_content",
     "narrow_all",

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, Self
 
 from typing_extensions import TypeVar
 
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.record import Record
@@ -132,6 +133,19 @@ class AnalystRole(ABC, Generic[P, Answer, State]):
             cannot continue. The session then ends, and states the error's problem as
             the reason.
         """
+
+
+def agreed(answers: Mapping[str, Record], field: str, on: str) -> Any:
+    """Return the value of a field that is equal in all answers.
+
+    on: what the field is, for the error.
+
+    Raises ProtocolFailed if two answers differ.
+    """
+    first, *others = (getattr(answer, field) for answer in answers.values())
+    if any(other != first for other in others):
+        raise ProtocolFailed(f"The parties do not agree on {on}.")
+    return first
 
 
 def narrow_all(kind: type[R], contributions: Mapping[str, Record]) -> dict[str, R]:

@@ -25,6 +25,7 @@ from clustering_protocols.contract import (
     Outcome,
     PartyRole,
     Reply,
+    agreed,
     narrow_all,
 )
 from clustering_protocols.contract.published import order_published_first
@@ -112,8 +113,7 @@ def _finish_session(
     session: FccmSession, state: messages.SumsState, contributions: Contributions
 ) -> Finish:
     reports = narrow_all(messages.SizeReport, contributions)
-    if len({report.digest for report in reports.values()}) > 1:
-        raise ProtocolFailed("The sites do not agree on the sizes of the clusters.")
+    agreed(reports, "digest", "the sizes of the clusters")
     leader = reports[session.slots[0]]
     fields = messages.PublishedResult.model_fields
     published = {name: getattr(leader, name) for name in fields}

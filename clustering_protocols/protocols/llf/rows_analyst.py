@@ -19,7 +19,14 @@ from typing import Any, Final
 import numpy as np
 
 from clustering_protocols.common.errors import ProtocolFailed
-from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, narrow_all
+from clustering_protocols.contract import (
+    AnalystRole,
+    Ask,
+    Finish,
+    Reopen,
+    agreed,
+    narrow_all,
+)
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.masks import add_tagged_shares
 from clustering_protocols.shared_stages.statistics import magnitudes
@@ -134,8 +141,7 @@ def _finish_session(
     session: LlfSession, state: messages.UpdateState, contributions: Contributions
 ) -> Finish:
     reports = narrow_all(messages.DigestReport, contributions)
-    if len({report.digest for report in reports.values()}) > 1:
-        raise ProtocolFailed("The parties do not agree on the result.")
+    agreed(reports, "digest", "the result")
     leader = reports[cohort_members(session, state.cohort)[0]]
     magnitudes.check_magnitudes("The leader's result", leader.centroids)
     published = {

@@ -27,6 +27,7 @@ from clustering_protocols.contract import (
     PartyRole,
     Placement,
     Reply,
+    agreed,
     narrow_all,
 )
 from clustering_protocols.contract.published import ClusterOrder, order_published_first
@@ -84,9 +85,7 @@ class MixtureAnalyst(AnalystRole[Mixture, Record, messages.UpdatingState]):
             )
         shares = narrow_all(messages.Sums, contributions)
         total = add_tagged_shares(share.words for share in shares.values())
-        if len({share.last for share in shares.values()}) > 1:
-            raise ProtocolFailed("The parties do not agree on the last sums.")
-        if not shares[session.slots[0]].last:
+        if not agreed(shares, "last", "the last sums"):
             return _ask_for_sums(session, state.number + 1, total)
         return Ask.to_everybody(
             session,
@@ -114,8 +113,7 @@ def _ask_for_sums(session: MixtureSession, number: int, total: WordArray) -> Ask
 def _build_finish(
     session: MixtureSession, reports: Mapping[str, messages.DigestReport]
 ) -> Finish:
-    if len({report.digest for report in reports.values()}) > 1:
-        raise ProtocolFailed("The parties do not agree on the result.")
+    agreed(reports, "digest", "the result")
     leader = reports[session.slots[0]]
     magnitudes.check_magnitudes("The leader's result", leader.centroids)
     published = {name: getattr(leader, name) for name in messages.Summary.model_fields}

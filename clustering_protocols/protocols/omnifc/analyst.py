@@ -22,7 +22,7 @@ from clustering_protocols.algorithms.representatives import Representatives
 from clustering_protocols.algorithms.spectral import embed_neighbors, spectral_embedding
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.common.limits import count_graph_rows
-from clustering_protocols.contract import AnalystRole, Ask, Finish, Run
+from clustering_protocols.contract import AnalystRole, Ask, Finish, Run, agreed
 from clustering_protocols.contract.sizing import WORD
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.metrics import Figures
@@ -151,13 +151,7 @@ class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
     ) -> Ask | Finish:
         """Decode the distances, cluster the rows, and return the labels of all rows."""
         params = session.params
-        numbers = {answer.bits for answer in contributions.values()}
-        if len(numbers) != 1:
-            raise ProtocolFailed(
-                "The parties used different numbers of binary digits: "
-                f"{sorted(numbers)}."
-            )
-        (bits,) = numbers
+        bits = agreed(contributions, "bits", "the number of binary digits")
         answers = {slot: record.distances for slot, record in contributions.items()}
         n, d = limits.size_of(session)
         decoder = DistanceDecoder(params, session.slots, answers, bits)
