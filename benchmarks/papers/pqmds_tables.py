@@ -181,7 +181,7 @@ def _table_3(name: str, X: Matrix, digits: Labels, draws: int) -> Iterator[Cell]
 
 def _session(name: str, X: Matrix) -> Cell:
     """Return the agreement of a session with k-means on its codes from its starts."""
-    params = parameters(10, 1)  # for these, codebooks draw nothing
+    params = parameters(257, 1)  # each grey level is a centre, whatever is drawn
     half = X.shape[1] // 2
     layout, data = split_columns(X, np.array_split(np.arange(X.shape[1]), 2))
     run = simulation.run(params, layout, data, 0)
