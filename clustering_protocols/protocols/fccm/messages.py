@@ -96,7 +96,7 @@ class PublishedResult(Record):
 
     clusters: numbers of the clusters that are large enough to be published.
     sizes: for each of these clusters, the number of objects that have their largest
-        membership in it.
+        membership in it, in multiples of five.
     n_iterations: number of iterations of the best start.
     """
 
@@ -117,7 +117,9 @@ class SizeReport(PublishedResult):
     """
 
     kind = "told"
-    meaning = "Sizes of the large clusters and quality measures of the result."
+    meaning = (
+        "Sizes of the large clusters, in fives, and quality measures of the result."
+    )
     version = 2
 
     digest: str = Field(pattern=r"^[0-9a-f]{64}$")

@@ -8,7 +8,7 @@ has as many bits as a ring element, so equations and unknowns are counted in bit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from pydantic import Field
@@ -26,6 +26,9 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.secrecy.fixed_point import RING_BITS
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
 from clustering_protocols.terms.schema import Schema
+
+LEAST_ITEMS: Final = 2 * RING_BITS
+"""The least items of a site, so that its share of a total holds half as many bits."""
 
 
 class CoClustering(AlignedParams):
@@ -77,16 +80,17 @@ class CoClustering(AlignedParams):
     )
     min_cluster_rows: int = Field(
         default=10,
-        ge=1,
+        ge=10,
         description="The analyst and the coordinator get no size of a cluster with "
-        "fewer objects.",
+        "fewer objects. They get other sizes in multiples of five.",
         json_schema_extra=PUBLISHED,
     )
     small_cohorts: Literal["refuse", "allow"] = Field(
         default="refuse",
-        description="Every site reads the totals of all rounds. refuse: no session whose "
-        "totals of an object hold more than half as many bits as the others have items: "
-        "they could be solved for the items. allow: continue (a risk).",
+        description="Every site reads the totals of all rounds. refuse: no session with "
+        "fewer than 118 items at a site, and none whose totals of an object hold more "
+        "than half as many bits as the others have items: they could be solved for the "
+        "items. allow: continue (a risk).",
         json_schema_extra=PUBLISHED,
     )
 
@@ -116,7 +120,12 @@ class CoClustering(AlignedParams):
         widths = [len(schema.names) for schema in dictionary]
         excess = explain_excess_rounds(self, self.n_clusters, widths) if widths else ""
         if excess:
-            raise InvalidParameters(excess, field="max_iter")
+            raise InvalidParameters(excess, field="small_cohorts")
+
+    @property
+    def min_published_rows(self) -> int:
+        """The least number of objects of a cluster whose size is published."""
+        return self.min_cluster_rows
 
     @property
     def fuzziness(self) -> tuple[float, float]:
@@ -129,13 +138,19 @@ FccmContext = PartyContext[CoClustering]
 
 
 def explain_excess_rounds(params: CoClustering, k: int, widths: Sequence[int]) -> str:
-    """Return why the totals of all rounds would determine the items; "" if they do not.
+    """Return why totals would show or determine items; "" if they do not.
 
     k: number of clusters of all runs together.
     widths: number of items of each site.
     """
     if params.small_cohorts == "allow":
         return ""
+    if min(widths) < LEAST_ITEMS:
+        return (
+            f"A site has {min(widths)} items, and a total would show them; at least "
+            f"{LEAST_ITEMS} hide each other. With small_cohorts 'allow' the risk is "
+            "accepted."
+        )
     n_items = sum(widths) - max(widths)
     bound, single = (
         RoundBound(per_round=RING_BITS * k * starts, further=1, unknowns=n_items)
@@ -154,13 +169,14 @@ def check_weights(context: FccmContext, weights: FloatArray) -> None:
     """Raise GuardRefused if the weights (m, columns) concentrate on a few items."""
     if context.session.params.small_cohorts == "allow":
         return
+    weights = weights[:, weights.any(axis=0)]  # a sum without weight shows nothing
     shares = weights / weights.max(axis=0)
     spread = shares.sum(axis=0) ** 2 / (shares**2).sum(
         axis=0
     )  # effective number of items
-    if spread.min(initial=np.inf) < 2 * RING_BITS:
+    if spread.min(initial=np.inf) < LEAST_ITEMS:
         raise GuardRefused(
             f"A total would depend on effectively {int(spread.min())} items of this site, "
-            f"and show them; at least {2 * RING_BITS} hide each other. Choose a larger "
+            f"and show them; at least {LEAST_ITEMS} hide each other. Choose a larger "
             "lambda_w, or accept the risk with small_cohorts 'allow'."
         )

@@ -30,8 +30,8 @@ LEARNS: Final = {
     "analyst": (
         "Numbers of objects and items, how far the memberships move in each "
         "iteration and which starts have come to rest; of the best start the sizes "
-        "of clusters that are large enough, the criterion and the partition "
-        "coefficient."
+        "of clusters of at least ten objects, in fives, the criterion and the "
+        "partition coefficient."
     ),
     "party": (
         "In every iteration of every start the memberships of all objects and the "
@@ -174,8 +174,9 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
     def disclosures(
         self, params: CoClustering, layout: Layout
     ) -> frozenset[Disclosure]:
-        """Return the disclosures: sums, and columns if small_cohorts is 'allow'."""
+        """Return the disclosures: sums, sizes, and columns if small_cohorts is 'allow'."""
         disclosures = disclosures_to(Reader.ALL, Kind.SUMS, Kind.LABELS)
+        disclosures |= disclosures_to(Reader.OUTSIDE, Kind.SIZES)
         if params.small_cohorts == "allow":
             disclosures |= disclosures_to(Reader.ALL, Kind.GEOMETRY, Kind.VALUES)
         return disclosures

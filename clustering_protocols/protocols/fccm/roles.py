@@ -31,6 +31,7 @@ from clustering_protocols.contract import (
 from clustering_protocols.contract.published import order_published_first
 from clustering_protocols.numerics.data_source import DataSource, sparse_matrix
 from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.numerics.round_numbers import round_rows
 from clustering_protocols.quality.sums import partition_coefficient
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.records.record import Record
@@ -179,7 +180,9 @@ class FccmParty(
                 "n_coinciding": count_coinciding_clusters(U, maths.TIE),
             },
             figures=(context.recall(Figures),),
-            order=order_published_first(len(sizes), large, sizes[large]),
+            order=order_published_first(
+                len(sizes), large, round_rows(sizes[large])
+            ),
         )
 
 
@@ -206,7 +209,7 @@ def _report_sizes(context: FccmContext, task: messages.ReportSizes) -> Reply:
     published = large if leads else large[:0]
     report = messages.SizeReport(
         clusters=published,
-        sizes=sizes[published],
+        sizes=round_rows(sizes[published]),
         n_iterations=int(state.n_iterations[best]),
         figures=figures.round_values() if leads else None,
         digest=group_mac(context, "row", "told", np.append(sizes, best).tobytes()),

@@ -229,7 +229,7 @@ def at_the_end(**more: Any) -> Session:
 
 def test_marks_cover_which_start_won() -> None:
     """Sites that agree on sizes but not on the best start get no result."""
-    s = at_the_end(n_init=2, min_cluster_rows=1)
+    s = at_the_end(n_init=2)
     given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
     known = s.recall("r1c3", messages.Memberships)
     twice = np.tile(known.objects[:, site_state.best_lane(known) * 3 :][:, :3], 2)

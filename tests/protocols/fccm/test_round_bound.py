@@ -7,10 +7,15 @@ import pytest
 from support.coclusters import sites
 from support.examples import refuse_first_tasks
 
-from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    InvalidParameters,
+    ProtocolFailed,
+)
 from clustering_protocols.contract import Reader
 from clustering_protocols.contract.disclosures import discloses_rows
 from clustering_protocols.protocols.fccm import CoClustering
+from clustering_protocols.protocols.fccm.params import check_weights
 from clustering_protocols.session_terms import build_request, draw_up_terms
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.schema import numeric_schema
@@ -19,8 +24,6 @@ from party_sdk.advice import Situation, advise
 
 SEED = 5
 SMALL: dict[str, Any] = {"n_clusters": 1, "n_init": 1, "max_iter": 1}
-# of one cluster, one start and one update: 2 · 59 bits · (1 + 1) totals
-NEEDED = 236
 
 
 def begun(widths: list[int], **params: Any) -> Session:
@@ -29,12 +32,36 @@ def begun(widths: list[int], **params: Any) -> Session:
 
 
 @pytest.mark.threat(195)
-@pytest.mark.parametrize("widths", [[118, 118, 118], [900, 6, 230], [79, 79, 78, 900]])
-def test_as_many_items_of_others_as_it_takes_are_enough(widths: list[int]) -> None:
-    begun(widths)
-    widths[1] -= 1
-    with pytest.raises(ProtocolFailed, match=f"over 235 items .* takes {NEEDED} items"):
+@pytest.mark.parametrize("max_iter", [1, 2])
+def test_as_many_items_of_others_as_it_takes_are_enough(max_iter: int) -> None:
+    widths, needed = [900, 118 * max_iter, 118], 118 * (1 + max_iter)
+    begun(widths, max_iter=max_iter)
+    widths[1] += 1
+    begun(widths, max_iter=max_iter)
+    with pytest.raises(ProtocolFailed, match=f"takes {needed + 118} items of others"):
+        begun(widths, max_iter=max_iter + 1)
+
+
+@pytest.mark.threat(195)
+@pytest.mark.parametrize("widths", [[900, 6, 230], [118, 117, 118]])
+def test_a_site_whose_items_cannot_hide_each_other_is_refused(
+    widths: list[int],
+) -> None:
+    with pytest.raises(ProtocolFailed, match=f"has {min(widths)} items.*at least 118"):
         begun(widths)
+    begun(widths, small_cohorts="allow")
+
+
+@pytest.mark.threat(195)
+def test_a_cluster_without_weight_does_not_hide_a_crisp_one() -> None:
+    """Weights underflow to zero where all items are far from a cluster."""
+    view = begun([118] * 3).context("r1c1")
+    weights = np.ones((118, 3))
+    weights[:, 1] = 0.0
+    check_weights(view, weights)
+    weights[1:, 2] = 0.0
+    with np.errstate(all="raise"), pytest.raises(GuardRefused, match="effectively 1"):
+        check_weights(view, weights)
 
 
 @pytest.mark.parametrize(
@@ -63,16 +90,14 @@ def test_a_dictionary_is_enough_to_refuse_before_anybody_joins() -> None:
         if not refused:
             assert draw_up_terms("s", request)
             continue
-        with pytest.raises(InvalidParameters, match="solve them for the rows"):
+        with pytest.raises(InvalidParameters, match="has 117 items"):
             draw_up_terms("s", request)
 
 
 @pytest.mark.threat(195)
 def test_a_site_refuses_what_its_analyst_begins_all_the_same() -> None:
     layout, data = sites(np.random.default_rng(0).random((20, 30)), [10] * 3)
-    refuse_first_tasks(
-        CoClustering(**SMALL), layout, data, SEED, "solve them for the rows"
-    )
+    refuse_first_tasks(CoClustering(**SMALL), layout, data, SEED, "has 10 items")
 
 
 def test_methods_that_open_rows_to_parties_are_never_advised_first() -> None:

@@ -123,7 +123,8 @@ def test_the_leader_alone_says_sizes_and_none_of_a_small_cluster() -> None:
     sizes = s.run_to_end().outcomes["r1c1"].cluster_sizes
     assert sizes is not None
     assert (sizes < 30).any()
-    assert leader.sizes.tolist() == sizes[sizes >= 30].tolist()
+    fives = [5 * round(size / 5) for size in sizes.tolist() if size >= 30]
+    assert sorted(leader.sizes.tolist()) == sorted(fives)
     for each in others:
         assert len(each.sizes) == len(each.clusters) == 0
         assert each.figures is None
