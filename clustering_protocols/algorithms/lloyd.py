@@ -35,8 +35,12 @@ WORTH_A_THREAD: Final = 10**7
 A single thread does this much work in a few milliseconds. Threads wait for each other
 after each iteration, and with less work, or on a busy machine, they mostly wait.
 """
+TIE: Final = 1e-10
+"""Squared distances that differ by less count as equal.
+
+The unit is the rows' squared mean deviation, added up over the columns.
+"""
 _BITS: Final = 62
-_TIE: Final = 1e-10  # in units of the rows' squared mean deviation
 _SAMPLE_ROWS: Final = 256  # the offset is the median of this many rows
 _CENTROIDS_AT_ONCE: Final = 1 << 9  # distances from 256 rows to these fit in the cache
 
@@ -113,7 +117,7 @@ class ScaledRows:
             offset=offset,
             of_sums=power_of_two_units((total + n) / coarse),
             of_inertia=power_of_two_units(np.array([n * diameter, n])),
-            tie=_TIE * float(np.square(total / coarse / n).sum()),
+            tie=TIE * float(np.square(total / coarse / n).sum()),
         )
         return cls(source=rows, units=units, engine=engine)
 

@@ -17,6 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from clustering_protocols.algorithms.kmeans import nearest_centroids
+from clustering_protocols.algorithms.lloyd import TIE
 from clustering_protocols.algorithms.row_kernels import squared_distances
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.common.limits import build_grouping_note
@@ -396,13 +397,21 @@ def _linear_map(f_ij: FittedMap) -> messages.KeptMap:
 
 
 def _check_nearest(model: messages.RowGroupModel) -> None:
-    """Raise ProtocolFailed if a row does not have the label of its nearest centroid."""
+    """Raise ProtocolFailed if a row does not have the label of its nearest centroid.
+
+    The analyst ignores small differences of squared distances, in units of the spread
+    of all rows (:mod:`clustering_protocols.algorithms.lloyd`). The party knows only its
+    own rows, so it allows ten times as much, in units of the squared diagonal of the
+    box around these rows and the centroids.
+    """
     labels = nearest_centroids(model.coordinates, model.centroids)
-    for row in np.flatnonzero(labels != model.labels):
-        differences = model.coordinates[row] - model.centroids
-        distances = np.linalg.norm(differences, axis=1)
-        if distances[model.labels[row]] > distances[labels[row]] * (1 + 1e-9):
-            raise ProtocolFailed("The labels are not those of the nearest centroids.")
+    rows = np.flatnonzero(labels != model.labels)
+    squares = squared_distances(model.coordinates[rows], model.centroids)
+    at = np.arange(len(rows))
+    excess = squares[at, model.labels[rows]] - squares[at, labels[rows]]
+    box = np.ptp(np.vstack([model.coordinates, model.centroids]), axis=0)
+    if (excess > 10 * TIE * np.square(box).sum()).any():
+        raise ProtocolFailed("The labels are not those of the nearest centroids.")
 
 
 def _one_dimension_warning(rank: int) -> dict[str, object]:

@@ -158,6 +158,15 @@ def test_labels_of_nearest_centroids_pass_also_at_ties() -> None:
     party._check_nearest(model([1.5 + 1e-12], [0]))
 
 
+def test_rows_on_several_centroids_pass() -> None:
+    """Three yes/no columns have fewer distinct rows than there are clusters."""
+    X = np.random.default_rng(0).integers(0, 2, size=(120, 3)).astype(float)
+    params = DataCollaboration(n_clusters=12, output="coordinates", dimensions="all")
+    parts = simulation.split(X, Layout.lattice(3), seed=0)
+    outcomes = simulation.run(params, parts.layout, parts.data, seed=0).outcomes
+    assert all(outcome.coordinates is not None for outcome in outcomes.values())
+
+
 @pytest.mark.parametrize(
     ("row", "label"), [(0.5, 1), (0.5, 2), (1.6, 0), (3.9, 2), (4.1, 1), (9.0, 0)]
 )
