@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyRole, PrivacySpending, Reply
 from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.records.arrays import FloatArray
@@ -130,11 +130,6 @@ class Encoder(
         if context.memory.get(messages.CodebookSizes) is not None:
             raise ProtocolFailed("The analyst asks for a second upload.")
         params = context.session.params
-        if len(data.columns) == 1 and params.sub_dim > 1:
-            raise GuardRefused(
-                "The data have one feature, which would have codes of its own. The terms "
-                "do not list that risk, because sub_dim is larger than 1."
-            )
         X = matrix(data)
         encoded, codes = _encode_rows(context, X)
         subspaces = subspaces_of(params, X.shape[1])

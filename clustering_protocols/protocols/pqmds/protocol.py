@@ -158,10 +158,21 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         alignment.check_rows_are_shared(params, layout)
 
     def check_roster(self, session: PqmdsSession) -> None:
-        """Raise if there are more clusters than rows."""
+        """Raise if there are more clusters than rows, or if a party has a single column.
+
+        The codes of a single column disclose it. With sub_dim 1, a risk code names this
+        risk; otherwise nobody has accepted it.
+        """
         n_rows, k = session.n_rows(session.slots[0]), session.params.n_clusters
         if k > n_rows:
             raise ProtocolFailed(f"n_clusters is {k}; there are {n_rows} rows.")
+        slots = session.slots
+        narrow = [slot for slot in slots if session.member(slot).n_columns == 1]
+        if narrow and session.params.sub_dim > 1:
+            raise ProtocolFailed(
+                f"The only column of {', '.join(narrow)} would have codes of its own. "
+                "Every party needs two columns, or sub_dim 1 (a risk)."
+            )
 
     def cautions(
         self, params: ProductQuantisation, layout: Layout, widths: Sequence[int]

@@ -8,12 +8,13 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_wine
 
 from clustering_protocols import simulation
-from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.pqmds import ProductQuantisation, maths, party
 from clustering_protocols.protocols.pqmds.params import subspaces_of
 from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
 
 WINE = load_wine().data
@@ -115,8 +116,8 @@ def test_a_party_with_one_feature_is_refused() -> None:
     parts = simulation.split(WINE, Layout.lattice(1, 2), seed=1)
     first, second = parts.data.values()
     data = {"r1c1": first, "r1c2": MatrixSource(matrix(second)[:, :1], ids=second.ids)}
-    with pytest.raises(GuardRefused, match="one feature"):
-        simulation.run(PARAMS, parts.layout, data, seed=1)
+    with pytest.raises(ProtocolFailed, match="only column of r1c2 would"):
+        Session(PARAMS, parts.layout, data, seed=1)
     alone = ProductQuantisation(n_clusters=3, sub_dim=1)
     assert len(simulation.run(alone, parts.layout, data, seed=1).outcomes) == 2
 
