@@ -260,14 +260,13 @@ def build_agreed_scale(context: OmniContext, params: OmniFC) -> units.Scale:
 def scaled_rows(params: OmniFC, scale: units.Scale, data: DataSource) -> FloatArray:
     """Return a party's scaled rows.
 
-    Raises InvalidData if a value lies outside the range in the dictionary, because its
-    distances could exceed the field, and ProtocolFailed if a value lies outside the
-    pooled range, which must include the values of all parties.
+    Raises InvalidData if a value lies outside the range in the dictionary, and
+    ProtocolFailed if one lies outside the pooled range, which must include the values
+    of all parties: its distances could exceed the field.
     """
     if params.ranges == "declared":
         Ranges(scale.minimum, scale.maximum).check(data)
-    X = matrix(data)
-    outside = ((scale.minimum > X) | (scale.maximum < X)).any()
-    if params.scaling == "minmax" and outside:
+    rows, rounding = scale(matrix(data)), 1e-9 * scale.ranges
+    if ((rows < -rounding) | (rows > scale.ranges + rounding)).any():
         raise ProtocolFailed("The pooled ranges leave out values of this party.")
-    return scale(X)
+    return rows

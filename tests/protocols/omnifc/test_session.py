@@ -143,16 +143,18 @@ def test_rows_of_distances_are_features(algorithm: Any) -> None:
     assert adjusted_rand(expected, evaluated(params, IRIS).labels) == 1.0
 
 
-def test_pooled_ranges_have_to_hold_own_rows() -> None:
+@pytest.mark.parametrize("scaling", ["minmax", "standard", "none"])
+def test_pooled_ranges_have_to_hold_own_rows(scaling: str) -> None:
     """Residues beyond them would wrap around the field."""
-    params = params_of("kmeans", 3, scaling="minmax")
+    params = params_of("kmeans", 3, scaling=scaling)
     data = MatrixSource(IRIS, list("abcd"))
     low, high = IRIS.min(axis=0), IRIS.max(axis=0)
-    fits = units.build_declared_scale("minmax", Ranges(low, high))
-    assert party.scaled_rows(params, fits, data).max() == 1.0
-    narrow = units.build_declared_scale("minmax", Ranges(low + 0.1, high))
-    with pytest.raises(ProtocolFailed, match="leave out values of this party"):
-        party.scaled_rows(params, narrow, data)
+    fits = units.build_declared_scale(scaling, Ranges(low, high))
+    assert (party.scaled_rows(params, fits, data).min(axis=0) == 0).all()
+    for ranges in (Ranges(low + 0.1, high), Ranges(low, high - 0.1)):
+        narrow = units.build_declared_scale(scaling, ranges)
+        with pytest.raises(ProtocolFailed, match="leave out values of this party"):
+            party.scaled_rows(params, narrow, data)
 
 
 # Answers without masks
