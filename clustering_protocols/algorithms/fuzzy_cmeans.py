@@ -85,16 +85,20 @@ def _run_from_start(
     max_iter: int,
     limit: float,
 ) -> tuple[FloatArray, float]:
-    objective = np.inf
-    for _ in range(max_iter):
+    """Return the centroids after at most ``max_iter`` moves, and their objective.
+
+    limit: the run ends if no centroid moves by more than this squared distance.
+    """
+    shift = np.inf
+    for n_moves in range(max_iter + 1):
         totals, weights = np.zeros_like(centroids), np.zeros(len(centroids))
         columns = np.ascontiguousarray(centroids.T)
         objective = _add_weighted(X, columns, fuzziness, totals, weights)
+        if n_moves == max_iter or shift <= limit:
+            break
         moved = totals / np.maximum(weights, np.finfo(np.float64).tiny)[:, None]
         shift = float(np.square(moved - centroids).sum(axis=1).max())
         centroids = moved
-        if shift <= limit:
-            break
     return centroids, objective
 
 

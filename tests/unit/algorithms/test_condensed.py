@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import cdist, pdist, squareform
 from sklearn.cluster import AgglomerativeClustering
 from sklearn.datasets import load_digits, load_iris, make_blobs
 
@@ -134,6 +134,15 @@ def test_fuzzy_cmeans_is_the_textbook_iteration(m: float) -> None:
     assert np.allclose(found.memberships, u, atol=1e-5)
     assert np.allclose(found.centroids, centroids, atol=1e-4)
     assert np.allclose(found.memberships.sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("max_iter", [1, 3, 400])
+def test_the_objective_is_that_of_the_returned_centroids(max_iter: int) -> None:
+    starts = kmeans.draw_starts(X, 4, 3, np.random.default_rng(1), trials=1)
+    found = fuzzy_cmeans.fuzzy_cmeans(X, starts, 1.5, max_iter)
+    squared = cdist(X, found.centroids, "sqeuclidean")
+    objective = float((found.memberships**1.5 * squared).sum())
+    assert found.objective == pytest.approx(objective, rel=1e-12)
 
 
 def test_rows_on_a_centroid_and_extreme_exponents_stay_finite() -> None:
