@@ -54,7 +54,7 @@ def find_field_warnings(
     dictionary: Sequence[Schema],
     plans: Sequence[ColumnPlan],
 ) -> list[str]:
-    """Return warnings about fields that the analyst may recognise in disguised rows.
+    """Return warnings about fields that show in disguised rows, or make distances tie.
 
     dictionary: the schema of each column group.
     plans: the plan of each column group; empty if the terms have no preparation.
@@ -90,6 +90,13 @@ def find_field_warnings(
         warnings.append(
             "Yes or no and levels may show the analyst which directions are "
             f"{_list_names(with_few_values)}. Leave out fields that must not show."
+        )
+    spectral = getattr(params, "algorithm", "") == "spectral"
+    if spectral and len(with_few_values) == len(fields):
+        warnings.append(
+            "Spectral clustering joins each row with its ten nearest. With yes or no and "
+            "levels alone, many rows are equally near, and rounding chooses between "
+            "them: labels may differ from those of pooled rows. Take another algorithm."
         )
     if imputed:
         warnings.append(

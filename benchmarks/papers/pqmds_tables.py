@@ -100,22 +100,21 @@ def parameters(size: int, sub_dim: int) -> ProductQuantisation:
 
 def encode(X: Matrix, first: int, params: ProductQuantisation) -> Codes:
     """Return the codes of two parties, the first of which has the leading columns."""
-    proposed, indices, restored, stress = [], [], [], []
+    parts = []
     for own in (X[:, :first], X[:, first:]):
         for features, width in subspaces_of(params, own.shape[1]):
             rows, stream = own[:, features], KeyedStream(bytes(32))
             book = maths.build_codebook(params, rows, stream, width)
             V, codes = book.centres.V, book.centres.nearest(rows)
-            placed = maths.coordinates(V, np.ones(len(V)), 1)
-            proposed.append(book.coordinates[codes])
-            indices.append(codes)
-            restored.append(V[codes])
-            stress.append(np.square(pdist(V) - pdist(placed)).sum())
+            plain = maths.coordinates(V, np.ones(len(V)), 1)
+            stress = np.square(pdist(V) - pdist(plain)).sum()
+            parts.append((book.coordinates[codes], codes, V[codes], stress))
+    proposed, indices, restored, stresses = zip(*parts, strict=True)
     return Codes(
         np.hstack(proposed),
         np.column_stack(indices).astype(np.float64),
         np.hstack(restored),
-        float(np.mean(stress)),
+        float(np.mean(stresses)),
     )
 
 
@@ -182,14 +181,13 @@ def _table_3(name: str, X: Matrix, digits: Labels, draws: int) -> Iterator[Cell]
 def _session(name: str, X: Matrix) -> Cell:
     """Return the agreement of a session with k-means on its codes from its starts."""
     params = parameters(257, 1)  # each grey level is a centre, whatever is drawn
-    half = X.shape[1] // 2
     layout, data = split_columns(X, np.array_split(np.arange(X.shape[1]), 2))
     run = simulation.run(params, layout, data, 0)
     summary = run.trace.summary_as(messages.Summary)
     if summary is None:
         raise ValueError("the session left no summary")
     order = run.orders[layout.names[0]]
-    codes = encode(X[order], half, params).proposed
+    codes = encode(X[order], X.shape[1] // 2, params).proposed
     labels = kmeans(codes, summary.starts, params.max_iter).labels
     alike = adjusted_rand(labels, run.outcomes[layout.names[0]].labels[order])
     return cell("Table 2", name, "session, ARI with these codes", [alike])

@@ -87,6 +87,18 @@ def test_where_the_analyst_sees_no_geometry_nothing_is_named() -> None:
     assert sheet(OmniFC(n_clusters=3), UNKNOWN, preparation=None).cautions == ()
 
 
+@pytest.mark.parametrize("protocol", [DataCollaboration, OmniFC])
+def test_ties_that_decide_spectral_clustering_are_said_before(protocol: Any) -> None:
+    levels = Schema(fields=SCHEMA.fields[3:])
+    for algorithm, schema, said in (
+        ("spectral", levels, True),
+        ("spectral", SCHEMA, False),
+        ("kmeans", levels, False),
+    ):
+        params = protocol(n_clusters=3, algorithm=algorithm)
+        assert ("equally near" in " ".join(sheet(params, schema).cautions)) == said
+
+
 def test_of_many_fields_five_are_named() -> None:
     many = Schema(fields=tuple(Field(name=f"x{i}", type="integer") for i in range(40)))
     said = sheet(OmniFC(n_clusters=3), many).cautions
