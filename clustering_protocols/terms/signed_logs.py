@@ -233,7 +233,7 @@ def _check_receipt_line(
     entries: Sequence[Mapping[str, Any]],
 ) -> None:
     number = receipt.sequence
-    if number is None or not 1 <= number <= len(lines):
+    if not 1 <= number <= len(lines):
         raise AuditBroken(f"A receipt names line {number}; there are {len(lines)}.")
     names = ("round", "attempt", "digest")
     line, entry = lines[number - 1], entries[number - 1]
