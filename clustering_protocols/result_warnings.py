@@ -177,7 +177,7 @@ def _size_warnings(sizes: Sequence[int]) -> list[str]:
     if empty:
         sentences.append(
             f"{empty} of {len(sizes)} clusters have no row: ask for fewer clusters, or "
-            "for more starts (n_init)."
+            "repeat the session, which then starts elsewhere."
         )
     if tiny and len(sizes) > 1:
         sentences.append(

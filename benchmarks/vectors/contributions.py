@@ -25,7 +25,6 @@ from clustering_protocols.terms.agreements import Agreement
 TURNED: Final[Mapping[str, tuple[str, ...]]] = {"projections": ("rows", "anchors")}
 """By kind of contribution, arrays that a party may turn: its map is its own choice."""
 ROUNDED: Final[Mapping[tuple[str, str], int]] = {
-    ("race", "share"): 1,
     ("start", "group-distances"): 0,
     ("updates", "closing"): 1,
     ("updates", "distances"): 0,

@@ -39,7 +39,7 @@ from clustering_protocols.secrecy.prime import P
 from clustering_protocols.shared_stages.alignment.digests import Digests
 from clustering_protocols.shared_stages.alignment.linkage import MaskedKeys
 from clustering_protocols.shared_stages.secrets import ColumnSecret, GroupSecret
-from clustering_protocols.shared_stages.starts.messages import LaneStarts
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.shared_stages.statistics.ranges import PooledRanges
 
 _OTHER = "ab" * 32
@@ -410,20 +410,17 @@ def of_linked_rows(forger: Forger, n_keys: int) -> list[Refusal]:
 
 # Sessions of `llf`
 
-_POOLED = 5
-"""The number of tasks `add-up` before those of a race: they pool moments."""
 _FIRST_ROUND = 8
 """The round before the first update."""
 _PLACES = {"sum_0": 0, "sum_1": 3, "count_0": 9, "count_1": 10}
 """Places of words in a total: sums of the first column, and counts, of two clusters."""
 
 
-def of_racing_starts(forger: Forger) -> list[Refusal]:
-    """Return the refusals by one of three members, in a session of two starts."""
-    starts = LaneStarts(centroids=np.zeros((2, 2, 3)))
-    one = LaneStarts(centroids=starts.centroids[:1])
-    far = LaneStarts(centroids=starts.centroids + 1e101)
-    nothing = np.zeros(1, np.uint64)
+def of_runs_of_rows(forger: Forger) -> list[Refusal]:
+    """Return the refusals by one of three members, in a session of two runs."""
+    start = StartCentroids(centroids=np.zeros((2, 3)))
+    one = StartCentroids(centroids=start.centroids[:1])
+    far = StartCentroids(centroids=start.centroids + 1e101)
     proposal = forger.task("propose", 0)
     return forger.refuse(
         (
@@ -433,25 +430,9 @@ def of_racing_starts(forger: Forger) -> list[Refusal]:
         (
             *("confirm", 0, "invalid-array"),
             {
-                "one start of two": lambda p: forger.seal(p, 0, one),
-                "starts that are too far away": lambda p: forger.seal(p, 0, far),
+                "a start of one cluster": lambda p: forger.seal(p, 0, one),
+                "a start that is too far away": lambda p: forger.seal(p, 0, far),
             },
-        ),
-        (
-            *("add-up", _POOLED, _FAILED),
-            {"the choice before the race": lambda p: announce(set_values(p, phase=2))},
-        ),
-        (
-            *("add-up", _POOLED, "invalid-array"),
-            {
-                "a total before the race": lambda p: announce(
-                    set_arrays(p, total=nothing)
-                )
-            },
-        ),
-        (
-            *("add-up", _POOLED + 1, _FAILED),
-            {"a race of other rows": lambda p: raise_item(p, "total", 0, 1)},
         ),
         (
             *("update", 1, _FAILED),

@@ -165,13 +165,13 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
             ranges=_RANGES,
         ),
         _record_rows(
-            "two numbers of clusters, whose starts race",
+            "two numbers of clusters",
             "E",
             "west",
             _SPLIT_ROWS,
-            LosslessFederated(n_clusters=3, n_init=2, min_cluster_rows=5),
+            LosslessFederated(n_clusters=3, min_cluster_rows=5),
             evaluation=Evaluation(n_clusters=(2, 3)),
-            list_refusals=refusals.of_racing_starts,
+            list_refusals=refusals.of_runs_of_rows,
         ),
         _record_rows(
             "a member of four, who misses rounds and the end",
@@ -202,20 +202,6 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
             _FOUR,
             _DEGREES.model_copy(update={"quorum": 3, "fuzzifier": 1.5}),
             absences={10: ["north"], 13: ["north"]},
-        ),
-        _record_rows(
-            "degrees whose starts race",
-            "E",
-            "west",
-            _SPLIT_ROWS,
-            LosslessFederated(
-                n_clusters=2,
-                n_init=3,
-                algorithm="fuzzy_cmeans",
-                small_cohorts="allow",
-                max_iter=4,
-                min_cluster_rows=5,
-            ),
         ),
         Recording(
             "degrees of columns",

@@ -280,20 +280,20 @@ class RoundBound:
         return 2 * self.per_round * (rounds + self.further)
 
     def explain_excess(
-        self, rounds: int, reads: str, takes: str, single: RoundBound
+        self, rounds: int, reads: str, takes: str, single: RoundBound | None = None
     ) -> str:
         """Return a sentence with a remedy if there are too many updates; else empty.
 
         reads: the beginning of the sentence, which says what a party reads.
         takes: the remedy, with the number that :meth:`required_unknowns` returns.
-        single: the bound for a session with a single set of initial centres.
+        single: the bound for a session with a single start, if it has several.
         """
         if self.required_unknowns(rounds) <= self.unknowns:
             return ""
         alternative = "fewer clusters"
         if self.most_rounds:
             alternative = f"max_iter of at most {self.most_rounds}"
-        elif single.most_rounds:
+        elif single is not None and single.most_rounds:
             alternative = f"n_init 1 with max_iter of at most {single.most_rounds}"
         return (
             f"{reads} in up to {rounds} rounds, and could solve them for the rows. It "

@@ -41,6 +41,7 @@ class FederatedKMeans(CentreBasedClusterer):
         :func:`~party_sdk.lab.simulated_session.simulate`.
     n_init, max_iter : int, optional
         The numbers of starts and of iterations; by default those of the protocol.
+        'llf' and 'mixture' have one start, and refuse ``n_init``.
     params : mapping, optional
         Other parameters of the protocol, such as ``{"scaling": "none"}``. By default
         features are divided by their pooled standard deviations.

@@ -429,7 +429,7 @@ def _objective_warnings(objectives: Objectives | None) -> Iterator[str]:
             f"The clusters differ from those of the pooled method with ten starts: "
             f"pooled_agreement {objectives.agreement:.2f}, at an objective_ratio of "
             f"{ratio:.3f}. Several clusterings are nearly as good, or a small cluster "
-            "was missed: compare the sizes, and try more starts (n_init)."
+            "was missed: compare the sizes, and try another seed."
         )
 
 

@@ -34,7 +34,7 @@ from clustering_protocols.shared_stages.masked_sums import MaskedSum, mask_share
 from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, scaler_of
 from clustering_protocols.shared_stages.secrets import group_stream
 from clustering_protocols.shared_stages.starts import clusters
-from clustering_protocols.shared_stages.starts.messages import LaneStarts, StartKept
+from clustering_protocols.shared_stages.starts.messages import StartCentroids, StartKept
 from clustering_protocols.shared_stages.starts.roles import compute_start_alone
 
 from . import kernels, messages
@@ -73,7 +73,7 @@ class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record])
                 )
             rows = _sampled_rows(context, data, sample)
             V = _cluster_means(scaler_of(context)(rows), task.labels, k)
-            start = LaneStarts(centroids=V[None])
+            start = StartCentroids(centroids=V)
             return Reply(contribution=StartKept(), remember=[start])
         scale = scaler_of(context)
         question = _check_before_upload(context, data, scale)
@@ -152,7 +152,7 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
             if context.session.params.start != "careful":  # else already checked
                 question = _check_before_upload(context, data, scale)
             V = equalise_coordinates(_start_centroids(context, data, scale), scale.step)
-            memory = LaneStarts(centroids=V[None])
+            memory = StartCentroids(centroids=V)
         else:
             V = _move_centroids(context, task, data, before)
             memory = digest_labels(hard_labels(task))
@@ -208,8 +208,7 @@ def _start_centroids(
 ) -> FloatArray:
     start, k = context.session.params.start, context.session.params.n_clusters
     if start == "careful":
-        V: FloatArray = context.recall(LaneStarts).centroids[0]
-        return V
+        return context.recall(StartCentroids).centroids
     if start != "random_rows":
         return compute_start_alone(context, scale)
     clusters.check_enough_rows(data, k)

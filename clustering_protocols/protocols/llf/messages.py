@@ -413,11 +413,3 @@ class OwnCentroids(Record):
 
     number: int
     centroids: Annotated[FloatArray, Spec("k", "m")]
-
-
-class RacingStarts(Record):
-    """Memory: the initial centroids of all competing starts, until one is chosen."""
-
-    kind = "racing"
-
-    centroids: Annotated[FloatArray, Spec("lanes", "k", "m")]

@@ -66,15 +66,6 @@ class LosslessFederated(AlignedParams):
         "in the order of the column groups.",
         json_schema_extra=STARTS,
     )
-    n_init: int = Field(
-        default=1,
-        ge=1,
-        le=100,
-        description="For split rows: the number of starts that compete. Each makes one "
-        "update, and the one of least inertia (fuzzy: of the least sum of μ^λ d²) "
-        "continues alone. More than one is a risk.",
-        json_schema_extra=STARTS,
-    )
     max_iter: int = Field(
         default=100,
         ge=1,
@@ -113,7 +104,7 @@ class LosslessFederated(AlignedParams):
         default="refuse",
         description="Fuzzy c-means over split rows: every party reads the totals of "
         "all rounds, from which it could compute the rows of others if these are "
-        "fewer than 2 (T + n_init + 1) k (1 + 1/F). refuse: no such session is run. "
+        "fewer than 2 (T + 2) k (1 + 1/F). refuse: no such session is run. "
         "allow: continue (a risk).",
         json_schema_extra=PUBLISHED,
     )

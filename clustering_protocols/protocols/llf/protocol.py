@@ -119,7 +119,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         "depend more on chance.",
         detail="It reads twice as many of your clusters as the session has, with sizes to "
         "the nearest five. Centroids are rounded to 1/20 of their standard deviation or "
-        "more. With several starts (n_init), it reads such centroids for each start.",
+        "more.",
     ),
     "start-shows-means-of-five-rows": Risk(
         level=RiskLevel.OPTION,
@@ -127,16 +127,6 @@ RISKS: Final[Mapping[str, Risk]] = {
         sentence="All parties see k means of the first party's rows, each over five "
         "neighbouring rows.",
         remedy="init 'careful', the default, or 'bounds'.",
-        detail="With several starts (n_init), they see k means for each start.",
-    ),
-    "starts-that-race-add-sums": Risk(
-        level=RiskLevel.OPTION,
-        harm=Harm.ROWS_JOINTLY,
-        sentence="Every party also reads the totals of one update of each start, and "
-        "can subtract them to single out rows.",
-        measured="With five starts a party read up to 11 more rows, of 100 to 2,000, than "
-        "with one.",
-        remedy="One start (n_init 1), the default.",
     ),
     "runs-single-out-rows": Risk(
         level=RiskLevel.OPTION,
@@ -147,8 +137,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         "rows, one run of at most four clusters 0 to 5 %.",
         remedy="One number of clusters.",
         detail="In our trials, one third of the parties read rows of the others, of "
-        "tables of 150 and 178 rows. Several starts (n_init) add to it, and so does "
-        "every further session over the same rows.",
+        "tables of 150 and 178 rows. Every further session over the same rows adds to it.",
     ),
     "given-start-shows-rows": Risk(
         level=RiskLevel.OPTION,
@@ -201,7 +190,7 @@ class LlfSizes(Sizes[LosslessFederated]):
         from . import rows_round
 
         k = sum(run.n_clusters - 1 for run in params) + 1
-        return rows_round.updates_that_fit(n_rows, k, params[0].n_init)
+        return rows_round.updates_that_fit(n_rows, k)
 
 
 def _count_words(params: LosslessFederated, extent: Extent) -> int:
@@ -277,7 +266,6 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
                 "leave their party."
             )
         starts.check_initial_centroids(params)
-        _check_racing_starts(params, layout)
         if params.output == "memberships" and not params.fuzzy:
             raise InvalidParameters("memberships need algorithm 'fuzzy_cmeans'.")
 
@@ -395,7 +383,6 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
                 rows_split and fuzzy and params.small_cohorts == "allow"
             ),
             "members-can-be-subtracted": rows_split and params.may_be_left_out,
-            "starts-that-race-add-sums": rows_split and params.n_init > 1,
             "start-shows-own-clusters": rows_split and start == "careful",
             "start-shows-means-of-five-rows": rows_split and start == "random_party",
             "memberships-show-columns": fuzzy and not rows_split,
@@ -512,20 +499,12 @@ def _pooled_statistics(params: LosslessFederated) -> dict[str, bool]:
 
 
 def _row_stages(params: LosslessFederated) -> Iterator[Stage]:
-    from clustering_protocols.shared_stages import starts, sums
+    from clustering_protocols.shared_stages import starts
 
     from . import messages
 
     if params.start in starts.FROM_PARTIES:
         yield starts.build_stage(params)
-    if params.n_init > 1:
-        yield Stage(
-            name="race",
-            analyst=_role("rows_party:RACE.build_analyst"),
-            party=_role("rows_party:RACE.build_party"),
-            exchanges=(sums.build_exchange(1),),
-            each_run=True,
-        )
     minimum = 0 if params.may_be_left_out else 1
     # these fields differ between parties, because one that was absent gets more totals
     own = tuple(messages.Totals.model_fields)
@@ -592,23 +571,6 @@ def _check_parties(params: LosslessFederated, layout: Layout) -> None:
     if params.may_be_left_out and not _splits_rows(layout):
         raise InvalidParameters(
             "With split columns every party is needed in every round: leave quorum at "
-            "its default."
-        )
-
-
-def _check_racing_starts(params: LosslessFederated, layout: Layout) -> None:
-    if params.n_init == 1:
-        return
-    if not _splits_rows(layout):
-        raise InvalidParameters(
-            "n_init is for split rows: over split columns init 'careful' is the best of "
-            "ten starts. Leave n_init at 1."
-        )
-    if params.start == "given":
-        raise InvalidParameters("n_init is for starts that are drawn: leave it at 1.")
-    if params.may_be_left_out:
-        raise InvalidParameters(
-            "Starts race on all rows of all parties: with n_init leave quorum at "
             "its default."
         )
 

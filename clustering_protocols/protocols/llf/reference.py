@@ -27,7 +27,7 @@ from clustering_protocols.shared_stages.alignment.params import BY_MATCH_KEYS, A
 from clustering_protocols.shared_stages.scaling import build_scaler
 from clustering_protocols.shared_stages.secrets import RowSecret, key_for
 from clustering_protocols.shared_stages.starts import clusters
-from clustering_protocols.shared_stages.starts.messages import LaneStarts
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Constraints, Field, Schema, numeric_schema
 from clustering_protocols.terms.sections import Evaluation, Release
@@ -69,12 +69,12 @@ def run_pooled(params: Llf, X: FloatArray, trace: _Trace | None) -> PooledRun:
         V = kmeans_plusplus(Z, params.n_clusters, random_state=seed)[0]
         return _run_updates(params, Z, V, None)
     Z = _scale_features(params, X, trace.session)
-    return _run_updates(params, Z, _session_centroids(trace, LaneStarts)[0], trace)
+    return _run_updates(params, Z, _session_centroids(trace, StartCentroids), trace)
 
 
 def _session_centroids(
     trace: _Trace,
-    kind: type[LaneStarts | messages.Centroids | messages.OwnCentroids],
+    kind: type[StartCentroids | messages.Centroids | messages.OwnCentroids],
 ) -> FloatArray:
     blocks = []
     for group in trace.session.layout.column_groups:
@@ -82,7 +82,7 @@ def _session_centroids(
         if block is None:
             raise ValueError(f"the trace holds no {kind.kind!r}")
         blocks.append(block.centroids)
-    return np.concatenate(blocks, axis=-1)
+    return np.hstack(blocks)
 
 
 def _splits_rows(trace: _Trace | None) -> bool:
@@ -213,9 +213,9 @@ def objectives(
     ):
         return Objectives(own, plain.inertia, agreement)
     inertias = []
-    for lane in range(pooled_objectives.N_INIT):
+    for number in range(pooled_objectives.N_INIT):
         # the start that a single party with all rows would choose by 'careful'
-        stream = KeyedStream(lane.to_bytes(32, "big"))
+        stream = KeyedStream(number.to_bytes(32, "big"))
         party = clusters.local_centroids(Z, k, stream)
         V = clusters.merge_centroids(
             party.centroids, party.sizes.astype(np.float64), k, stream
@@ -255,7 +255,6 @@ def examples() -> Sequence[Example[Llf]]:
             X,
             (2, 1),
             sections={"evaluation": Evaluation(n_clusters=(2, 3))},
-            n_init=2,
             allow_two_parties=True,
             publish="sizes",
         ),

@@ -1,7 +1,7 @@
 """A bound on the rounds of fuzzy c-means over split rows, in which parties read totals.
 
 In each of T rounds, a party reads k·(F + 1) totals around centroids that it knows.
-Every losing start counts as a further round, and so does each of the two closing sums.
+Each of the two closing sums counts as a further round.
 If the other parties have n rows, R rounds give R·k·(F + 1) equations in n·F unknown
 numbers, where k is the number of clusters of all runs together.
 
@@ -23,6 +23,7 @@ from clustering_protocols.secrecy.fixed_point import EXACT_BITS
 
 from .params import LlfContext, LlfSession, LosslessFederated
 
+_CLOSING = 2  # the closing sums count as two rounds
 _NEARLY_ALL = 0.95
 """Columns with a larger share of distinct values are treated as real numbers."""
 
@@ -35,11 +36,10 @@ def check_enough_rows(session: LlfSession) -> None:
     k = sum(run.n_clusters for run in session.runs)
     width = session.member(session.slots[0]).n_columns
     n_rows = fewest_rows_of_others(session)
-    excess = _round_bound(k, width, params.n_init, n_rows).explain_excess(
+    excess = _round_bound(k, width, n_rows).explain_excess(
         params.max_iter,
         f"A party reads the totals of {n_rows} rows of others",
         f"{rows_needed(params, k, width)} rows of others",
-        _round_bound(k, width, 1, n_rows),
     )
     if excess:
         raise ProtocolFailed(excess)
@@ -55,9 +55,7 @@ def check_distinct_values(context: LlfContext, data: DataSource) -> None:
         return
     k = sum(run.n_clusters for run in session.runs)
     n_rows, width = fewest_rows_of_others(session), len(data.columns)
-    equations = _round_bound(k, width, params.n_init, 0).required_unknowns(
-        params.max_iter
-    )
+    equations = _round_bound(k, width, 0).required_unknowns(params.max_iter)
     if n_rows * width >= EXACT_BITS * equations:
         return  # there are enough unknowns even if each cell has a single bit
     distinct = np.array([len(np.unique(column)) for column in matrix(data).T])
@@ -65,7 +63,7 @@ def check_distinct_values(context: LlfContext, data: DataSource) -> None:
     bits = np.where(repeats, np.log2(distinct), EXACT_BITS).sum()
     bound = RoundBound(
         per_round=EXACT_BITS * k * (width + 1),
-        further=params.n_init + 1,
+        further=_CLOSING,
         unknowns=int(n_rows * bits),
     )
     if bound.required_unknowns(params.max_iter) > bound.unknowns:
@@ -84,16 +82,13 @@ def applies_to(params: LosslessFederated) -> bool:
 
 def rows_needed(params: LosslessFederated, k: int, width: int) -> int:
     """Return how many rows other parties must have if all runs together have k clusters."""
-    equations = _round_bound(k, width, params.n_init, 0).required_unknowns(
-        params.max_iter
-    )
+    equations = _round_bound(k, width, 0).required_unknowns(params.max_iter)
     return math.ceil(equations / width)
 
 
-def _round_bound(k: int, width: int, n_init: int, n_rows: int) -> RoundBound:
-    # further rounds: one for each losing start, and two closing sums
+def _round_bound(k: int, width: int, n_rows: int) -> RoundBound:
     return RoundBound(
-        per_round=k * (width + 1), further=n_init + 1, unknowns=n_rows * width
+        per_round=k * (width + 1), further=_CLOSING, unknowns=n_rows * width
     )
 
 

@@ -1,34 +1,14 @@
-"""The party role for split rows: a race of starts, updates, closing sums and the result.
-
-In the race, every start (a set of initial centroids, also called a lane) makes one
-update. All parties read the sums of these updates, and the sum of squared distances to
-the initial centroids. So they know the inertia after the update,
-
-    Σ_i ‖x_i - v_c(1)‖² = Σ_i ‖x_i - v_c(0)‖² - Σ_c n_c ‖v_c(1) - v_c(0)‖²,
-
-where c is the nearest initial centroid of row i. For fuzzy c-means the same holds for
-Σ_c Σ_i μ_ci^λ d² with the memberships before the update. Each party keeps the start
-with the least objective, the first one if several are equal. The analyst reads no sums.
-
-| round of the race | task → contribution: masked share |
-|---|---|
-| 1 | `add-up` → `share`: the sums of one update of each start |
-| 2 | `add-up` → `share`, empty: each party reads the total and chooses a start |
-"""
+"""The party role for split rows: updates, closing sums and the result."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final
 
 import numpy as np
 
-from clustering_protocols.algorithms.coincidence import (
-    count_coinciding_centroids,
-    equalise_coordinates,
-)
+from clustering_protocols.algorithms.coincidence import count_coinciding_centroids
 from clustering_protocols.algorithms.row_kernels import nearest_sums
 from clustering_protocols.common.errors import GuardRefused, NotReady, ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyRole, Placement, Reply
@@ -44,28 +24,15 @@ from clustering_protocols.numerics.data_source import (
 )
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.quality.block_sums import add_by_label
-from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.records.record import Record
-from clustering_protocols.secrecy.fixed_point import FixedPoint
-from clustering_protocols.shared_stages.masked_sums import CheckedSum, check_members
+from clustering_protocols.shared_stages.masked_sums import check_members
 from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, scaler_of
 from clustering_protocols.shared_stages.secrets import group_mac
-from clustering_protocols.shared_stages.starts import FROM_PARTIES
-from clustering_protocols.shared_stages.starts.messages import LaneStarts, ProposedByAll
-from clustering_protocols.shared_stages.starts.roles import (
-    ask_about_given_start,
-    compute_start_alone,
-)
-from clustering_protocols.shared_stages.sums import (
-    Findings,
-    Sum,
-    SumProgram,
-    Sums,
-    column_group_members,
-)
+from clustering_protocols.shared_stages.starts.roles import ask_about_given_start
 
 from . import kernels, maths, messages, round_bound, rows_round
-from .maths import check_weights, has_converged, join_sums, move_centroids, split_sums
+from .maths import has_converged, join_sums, split_sums
 from .params import LlfContext, LosslessFederated
 from .rows_round import RowsRound, assign_batch
 
@@ -160,7 +127,7 @@ def _reply_update(view: RowsRound, task: messages.Update, data: DataSource) -> R
         follows = task.number > state.asked
     if task.number != state.number + 1 or not follows:
         raise ProtocolFailed("The analyst asks for an update out of order.")
-    history = rows_round.audit_sums(view, data, [state.centroids], task.number)
+    history = rows_round.audit_sums(view, data, state.centroids, task.number)
     sums, weights = local_sums(view, data, state.centroids)
     words = view.encoding.encode_units(join_sums(sums, weights))
     leads = task.members[0] == view.context.slot.name
@@ -178,7 +145,7 @@ def _reply_update(view: RowsRound, task: messages.Update, data: DataSource) -> R
             view.context, lambda: rows_round.nearest_centroids(view, data, V)
         )
     state = state.model_copy(update={"asked": task.number, "own": own})
-    remember = [view.initial_centroids(), state, *history]
+    remember = [view.initial_centroids(), state, history]
     return Reply(contribution=contribution, remember=remember, asks=asks)
 
 
@@ -217,15 +184,15 @@ def _check_enough_rows(view: RowsRound, n_rows: int, width: int) -> None:
     """Raise GuardRefused if a single round gives as many equations as unknown numbers.
 
     Corcuera Bárcena et al., section IV-B, require more than k (F + 1) / F rows for k
-    clusters and F columns. Here k counts the clusters of all starts and runs.
+    clusters and F columns. Here k counts the clusters of all runs.
     """
     params = view.params
     k = sum(run.n_clusters for run in view.context.session.runs)
-    needed = params.n_init * k * (width + 1) / width
+    needed = k * (width + 1) / width
     if params.fuzzy and n_rows <= needed:
         raise GuardRefused(
             f"{n_rows} rows: sums of degrees over no more than {needed:.0f} rows could "
-            "be solved for them. Use fewer clusters or starts, or take more rows."
+            "be solved for them. Use fewer clusters, or take more rows."
         )
 
 
@@ -409,142 +376,3 @@ def _labelled_rows(
     if data is None:
         raise NotReady("The rows are not labelled yet: run again with data.")
     return rows_round.label_rows(view, data, state.centroids)
-
-
-Updates = list[tuple[FloatArray, FloatArray]]
-
-_DIGITS: Final = 9
-"""Objectives count as equal if they agree to nine digits: rounding must not decide."""
-
-
-def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
-    """Choose the start with the least objective after one update, and forget the others."""
-    view = RowsRound(context)
-    starts = context.memory.get(messages.RacingStarts)
-    lanes = _initial_centroids_of_lanes(view) if starts is None else starts.centroids
-    farthest = np.array([view.scale.bound_squared_distances(V) for V in lanes])
-    objectives = FixedPoint.of(view.n_rows * farthest)
-    encoding = FixedPoint.concatenate(*[view.encoding] * len(lanes), objectives)
-
-    def check_and_remember() -> list[Record]:
-        check_ranges(context, data)
-        round_bound.check_distinct_values(context, data)
-        history = rows_round.audit_sums(view, data, list(lanes), 0)
-        return [messages.RacingStarts(centroids=lanes), *history]
-
-    def encode_lane_sums() -> WordArray:
-        units = [join_sums(*local_sums(view, data, V)) for V in lanes]
-        values = np.zeros(len(lanes))  # Σ_c Σ_i μ_ci^λ ‖x_i - v_c‖²
-        for lane, V in enumerate(lanes):
-            for _, batch in iterate_batches(data, len(V)):
-                _, U, D = assign_batch(view.scale, batch, V, view.exponent)
-                degrees = U**view.params.exponent if view.params.fuzzy else U
-                values[lane] += float((degrees * D).sum())
-        units.append(np.rint(values * objectives.unit))
-        return encoding.encode_units(np.concatenate(units))
-
-    def decode(words: WordArray) -> tuple[Updates, FloatArray]:
-        """Return the update of each start, and its objective before the update."""
-        numbers, k = encoding.decode(words), view.params.n_clusters
-        updates = numbers[: -len(lanes)].reshape(len(lanes), -1)
-        return [split_sums(lane, k) for lane in updates], numbers[-len(lanes) :]
-
-    updates, before = yield from Sum(
-        "race",
-        local=encode_lane_sums,
-        fits=encoding.fits,
-        decode=decode,
-        compare=lambda total, own: _check_race_totals(
-            view, lanes, decode(total)[0], decode(own)[0]
-        ),
-        remember=check_and_remember,
-    )
-    after = [
-        _objective_after(view, *lane)
-        for lane in zip(lanes, updates, before, strict=True)
-    ]
-    best = int(np.argmin(after))  # the first if several are equal
-    start = LaneStarts(centroids=lanes[best : best + 1])
-    first = _lane_state(view, lanes[best], updates[best])
-    return Findings([start, first, *_empty_starts(context)])
-
-
-def _lane_state(
-    view: RowsRound, V: FloatArray, update: tuple[FloatArray, FloatArray]
-) -> messages.Centroids:
-    """Return a start's centroids, with the total of all rows by nearest centroid."""
-    return messages.Centroids(
-        number=0,
-        centroids=V,
-        moved=None,
-        members=list(column_group_members(view.context)),
-        sums=update[0],
-        weights=update[1],
-    )
-
-
-def _initial_centroids_of_lanes(view: RowsRound) -> FloatArray:
-    """Return the initial centroids (lanes, k, F) of each start."""
-    params, context = view.params, view.context
-    if params.start in FROM_PARTIES:
-        lanes = list(context.recall(LaneStarts).centroids)
-    else:
-        lanes = [
-            compute_start_alone(context, view.scale, lane)
-            for lane in range(params.n_init)
-        ]
-    return np.array([equalise_coordinates(V, view.scale.step) for V in lanes])
-
-
-def _objective_after(
-    view: RowsRound,
-    V: FloatArray,
-    update: tuple[FloatArray, FloatArray],
-    before: float,
-) -> float:
-    (sums, weights), params = update, view.params
-    check_weights(weights, view.n_rows, counts=not params.fuzzy)
-    none = np.zeros_like(V)
-    minimum = params.least_rows_moved
-    after, _ = move_centroids(V, sums, weights, none, view.scale.step, minimum)
-    gain = float(weights @ np.square(after - V).sum(axis=1))
-    return float(f"{before - gain:.{_DIGITS}g}")
-
-
-def _empty_starts(context: LlfContext) -> list[Record]:
-    """Return empty records that replace the lanes' and the parties' own centroids."""
-    none = context.recall(messages.RacingStarts).centroids[:0]
-    records: list[Record] = [messages.RacingStarts(centroids=none)]
-    if (proposals := context.memory.get(ProposedByAll)) is not None:
-        sizes = proposals.sizes[:0]
-        records.append(ProposedByAll(centroids=proposals.centroids[:0], sizes=sizes))
-    return records
-
-
-def _check_race_totals(
-    view: RowsRound, lanes: FloatArray, updates: Updates, own: Updates
-) -> None:
-    for (_, total), (_, weights) in zip(updates, own, strict=True):
-        rows_round.check_own_share(total, weights)
-    if view.params.fuzzy:
-        return
-    first, *others = [
-        _lane_state(view, V, update) for V, update in zip(lanes, updates, strict=True)
-    ]
-    others += view.states_of_other_runs()
-    rows_round.check_same_rows(others, first, view.slack)
-
-
-RACE: Final = SumProgram(
-    "race",
-    1,
-    race_starts,
-    lambda session, slot: [
-        session.params.n_init
-        * maths.n_words_of_sums(session.params, session.member(slot).n_columns)
-    ],
-    lambda session: [tuple(session.slots)],
-    hiding=lambda context: CheckedSum(
-        scope="column", minimum_members=context.session.params.least_parties
-    ),
-)

@@ -15,15 +15,15 @@ predict the sums of others.
 All other parties together know a party's sums, because they can subtract their own from
 the totals. So a party refuses to answer if more than the share ``sums_limit`` of its
 rows could be computed from all the sums that it has sent. These are the sums of all
-updates, starts and runs, of the closing rounds, and of earlier sessions over the same
-table. Sums of fuzzy memberships are bounded by :mod:`.round_bound` instead, but the
-sums of their final labels are audited like all others. Means of five rows in a start
-are not counted, because the terms name that risk.
+updates and runs, of the closing rounds, and of earlier sessions over the same table.
+Sums of fuzzy memberships are bounded by :mod:`.round_bound` instead, but the sums of
+their final labels are audited like all others. Means of five rows in a start are not
+counted, because the terms name that risk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -47,7 +47,7 @@ from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
 from clustering_protocols.shared_stages.scaling import Scaler, scaler_of
 from clustering_protocols.shared_stages.starts import FROM_PARTIES
-from clustering_protocols.shared_stages.starts.messages import LaneStarts
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.shared_stages.starts.roles import compute_start_alone
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 
@@ -149,7 +149,7 @@ class RowsRound:
         totals.require({"slots": n_slots, "w": n_words})
         state = self.context.memory.get(messages.Centroids)
         if state is None:
-            V = self.initial_centroids().centroids[0]
+            V = self.initial_centroids().centroids
             state = messages.Centroids(number=0, centroids=V, moved=None, sums=V[:0])
         for update, cohort, words in zip(
             totals.updates, totals.cohorts, totals.totals, strict=True
@@ -308,16 +308,13 @@ class RowsRound:
         ]
         return [state for state in states if state is not None]
 
-    def initial_centroids(self) -> LaneStarts:
+    def initial_centroids(self) -> StartCentroids:
         """Return the initial centroids, received from a party or computed by all."""
         if self.params.start in FROM_PARTIES:
-            V = self.context.recall(LaneStarts).centroids[0]
-        elif start := self.context.memory.get(LaneStarts):
-            V = start.centroids[0]
+            V = self.context.recall(StartCentroids).centroids
         else:
             V = compute_start_alone(self.context, self.scale)
-        V = equalise_coordinates(V, self.scale.step)
-        return LaneStarts(centroids=V[None])
+        return StartCentroids(centroids=equalise_coordinates(V, self.scale.step))
 
 
 def label_rows(view: RowsRound, data: DataSource, V: FloatArray) -> messages.FinalRows:
@@ -387,12 +384,12 @@ def compute_figure_sums(
 
 
 def audit_sums(
-    view: RowsRound, data: DataSource, around: Sequence[FloatArray], number: int
-) -> list[RowHistory] | list[DegreeSums]:
+    view: RowsRound, data: DataSource, V: FloatArray, number: int
+) -> RowHistory | DegreeSums:
     """Return the history of the sums that this party has sent, with an update added.
 
-    around: the centroids (k, F) of the update, or of each start in a race.
-    number: the number of the update; 0 for a race.
+    V: the centroids (k, F) of the update.
+    number: the number of the update.
 
     Raises GuardRefused if too many of the party's rows could be computed from these
         sums. The message says how many updates are within the limit.
@@ -402,12 +399,11 @@ def audit_sums(
         before, width = view.context.memory.get(DegreeSums), len(view.scale.offset)
         per_sum = k * (width + 1) / (round_bound.fewest_rows_of_others(session) * width)
         equations = 2 * per_sum if before is None else before.equations
-        return [DegreeSums(equations=equations + len(around) * per_sum)]
-    history = latest_history(view.context, data.n_rows)
-    for V in around:
-        history = history.after_partition(_labels_for_history(view, data, V))
+        return DegreeSums(equations=equations + per_sum)
+    labels = _labels_for_history(view, data, V)
+    history = latest_history(view.context, data.n_rows).after_partition(labels)
     check_sums_limit(view.context, history, data.n_rows, number - 2)
-    return [history]
+    return history
 
 
 def latest_history(context: PartyContext, n_rows: int) -> RowHistory:
@@ -447,17 +443,14 @@ def check_sums_limit(
     )
 
 
-def updates_that_fit(
-    n_rows: int, n_clusters: int, n_init: int, share: float = SHARE
-) -> int:
+def updates_that_fit(n_rows: int, n_clusters: int, share: float = SHARE) -> int:
     """Return how many updates stay within the limit on derivable rows, for any clusters.
 
-    Each update, each start in a race and the final labels add k - 1 sums that do not
-    follow from the others. The sum of all rows is one further sum.
+    Each update and the final labels add k - 1 sums that do not follow from the others.
+    The sum of all rows is one further sum.
     """
-    raced = n_init if n_init > 1 else 0
     per_update = max(n_clusters - 1, 1)
-    return max((most_derivable_rows(share, n_rows) - 1) // per_update - raced - 1, 0)
+    return max((most_derivable_rows(share, n_rows) - 1) // per_update - 1, 0)
 
 
 def _labels_for_history(view: RowsRound, data: DataSource, V: FloatArray) -> IntArray:

@@ -93,11 +93,6 @@ class Mixture(Params):
         return self.init
 
     @property
-    def n_init(self) -> int:
-        """The number of starts, which is always 1."""
-        return 1
-
-    @property
     def scaling(self) -> str:
         """How columns are scaled: always by the pooled mean and standard deviation."""
         return "standard"

@@ -16,7 +16,7 @@ from scipy.stats import multivariate_normal
 from clustering_protocols.contract import Example, Trace
 from clustering_protocols.numerics.randomness import seeded_generator
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.shared_stages.starts.messages import LaneStarts
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Constraints, Field, Level, Schema
 from clustering_protocols.terms.sections import Evaluation, Release
@@ -39,7 +39,7 @@ def cluster_pooled(params: Mixture, X: FloatArray, trace: _Trace | None) -> IntA
         columns = bound.session_columns(trace.session)
         n_updates = bound.limit_updates(trace.session)
         high = trace.session.bounds(slot).high
-        start = trace.memories[slot].get(LaneStarts)
+        start = trace.memories[slot].get(StartCentroids)
     numbers, spread, centre = columns.numbers, X.std(axis=0), X.mean(axis=0)
     units = np.where(spread > 0, spread, 1.0)
     Z = (X[:, numbers] - centre[numbers]) / units[numbers]
@@ -49,7 +49,7 @@ def cluster_pooled(params: Mixture, X: FloatArray, trace: _Trace | None) -> IntA
     elif start is None:
         V = X[seeded_generator(0, "mixture", "pooled").choice(len(X), k)]
     else:
-        V = start.centroids[0].copy()
+        V = start.centroids.copy()
         V[:, numbers] *= units[numbers]
         V += centre
     means = (V[:, numbers] - centre[numbers]) / units[numbers]

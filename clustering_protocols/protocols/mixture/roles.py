@@ -47,7 +47,7 @@ from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
 from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, scaler_of
 from clustering_protocols.shared_stages.secrets import group_mac
 from clustering_protocols.shared_stages.starts import FROM_PARTIES
-from clustering_protocols.shared_stages.starts.messages import LaneStarts
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.shared_stages.starts.roles import (
     ask_about_given_start,
     compute_start_alone,
@@ -167,7 +167,7 @@ class RoundView:
     def initial_components(self) -> messages.Components:
         """Return the components before the first update."""
         if self.context.session.params.start in FROM_PARTIES:
-            V = self.context.recall(LaneStarts).centroids[0]
+            V = self.context.recall(StartCentroids).centroids
         else:
             V = compute_start_alone(self.context, self.scale)
         weights = self.context.session.weights(

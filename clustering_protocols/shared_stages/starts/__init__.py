@@ -5,15 +5,14 @@ Centroids are in scaled units, and none of them is a single row.
 | round | task → contribution | envelopes |
 |---|---|---|
 | 1, `careful` | `propose` → `proposed` | `candidates` to the leader |
-| 2 | `settle` → `settled` | `lane-starts` from the leader |
+| 2 | `settle` → `settled` | from the leader: `start-centroids` |
 | 3 | `confirm` → `confirmed` | |
 
-If several starts compete, each is a *lane*, and all are sent together.
 The third round makes sure that every party has the start, even if it is not asked for
 the first update.
 
 A protocol that uses this stage has the parameters ``n_clusters``, ``init``, ``start``,
-``initial_centroids``, ``n_init`` and ``scaling``.
+``initial_centroids`` and ``scaling``.
 """
 
 from __future__ import annotations
@@ -81,6 +80,6 @@ def build_stage(params: Any) -> Stage:
         Exchange(messages.KeepStart, messages.StartKept),
         name="start",
         party=_role("roles:StartParty"),
-        envelopes=(messages.Candidates, messages.LaneStarts),
+        envelopes=(messages.Candidates, messages.StartCentroids),
     )
     return replace(stage, each_run=True)

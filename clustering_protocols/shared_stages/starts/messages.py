@@ -21,7 +21,7 @@ class StartProposal(Record):
 
 
 class Candidates(Record):
-    """Envelope: centroids and sizes of a party's own clusters, concatenated over starts.
+    """Envelope: the centroids and sizes of a party's own clusters.
 
     centroids: rounded, in scaled units.
     sizes: the rows of each cluster, rounded to a multiple of five; 0 without a cluster.
@@ -67,10 +67,10 @@ class StartKept(Record):
     kind = "confirmed"
 
 
-class LaneStarts(Record):
-    """Envelope and memory: the initial centroids V(0) of each lane, in scaled units."""
+class StartCentroids(Record):
+    """Envelope and memory: the initial centroids V(0), in scaled units."""
 
-    kind = "lane-starts"
+    kind = "start-centroids"
     meaning = "The centroids from which all parties start, for the parties."
 
-    centroids: Annotated[FloatArray, Spec("lanes", "k", "m")]
+    centroids: Annotated[FloatArray, Spec("k", "m")]

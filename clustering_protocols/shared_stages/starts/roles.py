@@ -18,7 +18,6 @@ from clustering_protocols.contract import (
     leader_content,
 )
 from clustering_protocols.numerics.data_source import DataSource
-from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, scaler_of
@@ -29,14 +28,7 @@ from clustering_protocols.terms.session_risks import GIVEN_START
 from . import clusters, messages
 
 
-def lane_purpose(purpose: str, lane: int) -> str:
-    """Return the purpose of a lane's random stream; lane 0 uses that of a single start."""
-    return f"{purpose}/{lane}" if lane else purpose
-
-
-def compute_start_alone(
-    context: PartyContext[Any], scale: Scaler, lane: int = 0
-) -> FloatArray:
+def compute_start_alone(context: PartyContext[Any], scale: Scaler) -> FloatArray:
     """Return initial centroids that each party can compute without any message.
 
     They are the given centroids, or uniform random points within the declared ranges.
@@ -49,7 +41,7 @@ def compute_start_alone(
         return scale(np.split(centroids, ends, axis=1)[column])
     # Each column group has a stream, since parties of a row group differ in their columns.
     scope: Scope = "column" if session.layout.n_column_groups == 1 else "row"
-    stream = group_stream(context, scope, lane_purpose(f"start/{column}", lane))
+    stream = group_stream(context, scope, f"start/{column}")
     shares = stream.uniform(params.n_clusters, scale.offset.size)
     low, high = scale.ranges
     V = scale(low + (high - low) * shares)
@@ -86,7 +78,7 @@ def ask_about_given_start(
 
 
 _Task = messages.Propose | messages.Settle | messages.KeepStart
-_Content = messages.Candidates | messages.LaneStarts
+_Content = messages.Candidates | messages.StartCentroids
 
 
 class StartParty(PartyRole[Params, _Task, _Content]):
@@ -102,7 +94,7 @@ class StartParty(PartyRole[Params, _Task, _Content]):
         if context.slot.name != leader:
             check_ranges(context, data)
             return Reply(contribution=messages.StartSettled())
-        settled = _draw_starts(context, data)
+        settled = messages.StartCentroids(centroids=_draw_start(context, data))
         return Reply(
             contribution=messages.StartSettled(),
             envelopes=[PeerMessage(peer=slot, content=settled) for slot in members],
@@ -116,7 +108,7 @@ class StartParty(PartyRole[Params, _Task, _Content]):
         leader, *members = context.session.slots
         if context.slot.name != leader:
             start = leader_content(leader, envelopes, "A start")
-            if not isinstance(start, messages.LaneStarts):
+            if not isinstance(start, messages.StartCentroids):
                 raise EnvelopeRefused("The leader may send only the start.")
             return [_check_content(context, start)]
         contents = {envelope.peer: envelope.content for envelope in envelopes}
@@ -130,53 +122,37 @@ class StartParty(PartyRole[Params, _Task, _Content]):
                     "A party may send only centroids of its own clusters."
                 )
             proposals.append(proposal)
-        return [messages.ProposedByAll(**_stack_candidates(proposals))]
-
-
-def _stack_candidates(parts: Sequence[messages.Candidates]) -> dict[str, Any]:
-    return {
-        "centroids": np.concatenate([part.centroids for part in parts]),
-        "sizes": np.concatenate([part.sizes for part in parts]),
-    }
-
-
-def _draw_starts(context: PartyContext[Any], data: DataSource) -> messages.LaneStarts:
-    params = context.session.params
-    if params.start == "careful":
-        lanes = _merge_candidates(context)
-    else:
-        clusters.check_enough_rows(data, params.n_clusters)
-        rows = _sample_rows(context, data)
-        streams = _streams_per_lane(context, "start")
-        lanes = [
-            clusters.draw_random_centroids(rows, params.n_clusters, s) for s in streams
+        return [
+            messages.ProposedByAll(
+                centroids=np.concatenate([part.centroids for part in proposals]),
+                sizes=np.concatenate([part.sizes for part in proposals]),
+            )
         ]
-    return messages.LaneStarts(centroids=np.array(lanes))
 
 
-def _merge_candidates(context: PartyContext[Any]) -> list[FloatArray]:
-    session, params = context.session, context.session.params
+def _draw_start(context: PartyContext[Any], data: DataSource) -> FloatArray:
+    """Return V(0) (k, m), as the leader."""
+    if context.session.params.start == "careful":
+        return _merge_candidates(context)
+    k = context.session.params.n_clusters
+    clusters.check_enough_rows(data, k)
+    rows = _sample_rows(context, data)
+    return clusters.draw_random_centroids(rows, k, context.lasting_stream("start"))
+
+
+def _merge_candidates(context: PartyContext[Any]) -> FloatArray:
+    session, k = context.session, context.session.params.n_clusters
     proposed = context.recall(messages.ProposedByAll)
-    width = proposed.centroids.shape[1]
-    n_described = clusters.DESCRIBED * params.n_clusters
-    shape = (len(session.slots), params.n_init, n_described)
+    shape = (len(session.slots), clusters.DESCRIBED * k)
     if proposed.sizes.size != np.prod(shape):
         raise ProtocolFailed("The candidates of a party are missing.")
     by_party = proposed.sizes.reshape(shape).astype(np.float64)
     rows = np.array([session.member(slot).n_rows for slot in session.slots])
     # Sizes refer to a sample of a party's rows; weights refer to all of its rows.
-    sampled = np.maximum(by_party.sum(axis=2, keepdims=True), 1.0)
-    weights = by_party / sampled * rows[:, None, None]
-    centroids = proposed.centroids.reshape(*shape, width)
-    return [
-        clusters.merge_centroids(
-            centroids[:, lane].reshape(-1, width),
-            weights[:, lane].ravel(),
-            params.n_clusters,
-            stream,
-        )
-        for lane, stream in enumerate(_streams_per_lane(context, "merge"))
-    ]
+    sampled = np.maximum(by_party.sum(axis=1, keepdims=True), 1.0)
+    weights = (by_party / sampled * rows[:, None]).ravel()
+    stream = context.lasting_stream("merge")
+    return clusters.merge_centroids(proposed.centroids, weights, k, stream)
 
 
 def _sample_rows(context: PartyContext[Any], data: DataSource) -> FloatArray:
@@ -187,33 +163,24 @@ def _sample_rows(context: PartyContext[Any], data: DataSource) -> FloatArray:
     return scaler_of(context)(clusters.take_rows(data, rows))
 
 
-def _streams_per_lane(context: PartyContext[Any], purpose: str) -> list[KeyedStream]:
-    lanes = range(context.session.params.n_init)
-    return [context.lasting_stream(lane_purpose(purpose, lane)) for lane in lanes]
-
-
 def _propose_candidates(context: PartyContext[Any], data: DataSource) -> Reply:
     k, rows = context.session.params.n_clusters, _sample_rows(context, data)
-    streams = _streams_per_lane(context, "candidates")
-    candidates = _stack_candidates(
-        [clusters.local_centroids(rows, k, s) for s in streams]
-    )
+    own = clusters.local_centroids(rows, k, context.lasting_stream("candidates"))
     leader = context.session.slots[0]
     if context.slot.name == leader:
-        own = messages.ProposedByAll(**candidates)
-        return Reply(contribution=messages.StartProposal(), remember=[own])
-    sealed = PeerMessage(peer=leader, content=messages.Candidates(**candidates))
+        remembered = messages.ProposedByAll(**dict(own))
+        return Reply(contribution=messages.StartProposal(), remember=[remembered])
+    sealed = PeerMessage(peer=leader, content=own)
     return Reply(contribution=messages.StartProposal(), envelopes=[sealed])
 
 
 def _check_content(context: PartyContext[Any], record: _Content) -> _Content:
-    params = context.session.params
     width = context.session.member(context.slot.name).n_columns
-    k = params.n_clusters
+    k = context.session.params.n_clusters
     if isinstance(record, messages.Candidates):
-        k *= params.n_init * clusters.DESCRIBED
+        k *= clusters.DESCRIBED
         if record.sizes.min(initial=0) < 0:
             raise EnvelopeRefused("A cluster has a negative number of rows.")
-    record.require({"k": k, "m": width, "lanes": params.n_init})
+    record.require({"k": k, "m": width})
     magnitudes.check_magnitudes("A start", record.centroids)
     return record

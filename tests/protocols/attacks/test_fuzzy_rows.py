@@ -1,6 +1,6 @@
 """Fuzzy sessions over rows, each within the bound on equations, that add up to the rows.
 
-A session tells 2(T + n_init + 1)·k·(1 + 1/F) equations at most for each row of others.
+A session tells 2(T + 2)·k·(1 + 1/F) equations at most for each row of others.
 No home counts them over sessions: after six of them one curious party has more equations
 than unknowns, and solves for all rows of others.
 

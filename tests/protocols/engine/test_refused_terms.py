@@ -24,7 +24,6 @@ CASES: dict[str, list[tuple[tuple[int, int], dict[str, Any], str]]] = {
         (ROWS, {"quorum": 2}, "quorum must lie"),
         (ROWS, {"quorum": 4}, "quorum must lie"),
         (COLUMNS, {"quorum": 3}, "every party is needed"),
-        (COLUMNS, {"n_init": 2}, "split rows"),
         (COLUMNS, {"init": "random_party"}, "split rows"),
         (ROWS, {"init": "random_rows"}, "split columns"),
         (ROWS, {"init": "bounds"}, "data dictionary"),
@@ -39,8 +38,6 @@ CASES: dict[str, list[tuple[tuple[int, int], dict[str, Any], str]]] = {
         (ROWS, {"n_clusters": 0}, "n_clusters"),
         (ROWS, {"tol": float("nan")}, "tol"),
         (ROWS, {"fuzifier": 2}, "fuzifier"),
-        (ROWS, {"n_init": 2, **GIVEN}, "n_init"),
-        (ROWS, {"n_init": 2, "quorum": 3}, "n_init"),
         (ROWS, ECDH, "needs a row group of two"),
     ],
     "dc": [

@@ -111,7 +111,7 @@ UNIFORM = {"anchor": {"kind": "uniform"}, "scaling": "none"}
 DECLARED = {"anchor": {"kind": "uniform", "ranges": "declared"}, "scaling": "none"}
 BY_ECDH = {"alignment": {"method": "ecdh"}}
 BY_POSITION = {"alignment": {"method": "position"}}
-OWN, RACE = "start-shows-own-clusters", "starts-that-race-add-sums"
+OWN = "start-shows-own-clusters"
 SUBTRACTED, UNMIXED = "members-can-be-subtracted", "uniform-anchors-can-be-unmixed"
 COMPUTED, PAIR = "house.rows-can-be-computed", "house.two-parties"
 GUESSED = "house.common-ids house.guessed-people"
@@ -121,7 +121,6 @@ BROUGHT: list[tuple[str, tuple[int, ...], dict[str, Any], str]] = [
     ("llf", (3,), {}, OWN),
     ("llf", (3,), {"init": "random_party"}, "start-shows-means-of-five-rows"),
     ("llf", (3,), {"init": "bounds"}, ""),
-    ("llf", (3,), {"n_init": 2}, f"{OWN} {RACE}"),
     ("llf", (3,), GIVEN, START),
     ("llf", (3,), {**GIVEN, "publish": "sizes"}, START),
     ("llf", (4,), {"quorum": 3}, f"{OWN} {SUBTRACTED}"),

@@ -35,7 +35,6 @@ CASES = [
     Case("omnifc", ACROSS, {"scaling": "minmax", "distances": "landmarks"}),
     Case("omnifc", ACROSS, {"algorithm": "fuzzy_cmeans", "distances": "landmarks"}),
     Case("llf", ACROSS, {}),
-    Case("llf", ACROSS, {"n_init": 4}),
     Case("llf", ACROSS, {"init": "random_party"}),
     Case("llf", ACROSS, {"algorithm": "fuzzy_cmeans", "small_cohorts": "allow"}),
     Case("llf", BESIDE, {}),

@@ -28,7 +28,7 @@ def begun(sizes: list[int], **params: Any) -> Session:
     return start_session(table(sum(sizes)), sizes=sizes, seed=SEED, **given)
 
 
-# What is refused: with k = 2, F = 2, T = 3 and one start it takes 2·(3 + 2)·2·1.5 = 30
+# What is refused: with k = 2, F = 2, T = 3 it takes 2·(3 + 2)·2·1.5 = 30
 # rows of others
 
 
@@ -51,13 +51,6 @@ def test_as_many_rows_of_others_as_it_takes_are_enough(
         begun(fewer, max_iter=3, **params)
 
 
-@pytest.mark.threat(99)
-def test_starts_that_race_count_as_further_rounds() -> None:
-    begun([20, 20, 20], max_iter=1, n_init=4)
-    with pytest.raises(ProtocolFailed, match="n_init 1 with max_iter of at most 4"):
-        begun([20, 20, 20], max_iter=1, n_init=5)
-
-
 @pytest.mark.parametrize(
     "params", [{"algorithm": "cmeans"}, {"small_cohorts": "allow"}]
 )
@@ -73,13 +66,10 @@ def test_a_party_refuses_what_its_analyst_begins_all_the_same() -> None:
     refuse_first_tasks(params, layout, data, SEED, "solve them for the rows")
 
 
-@pytest.mark.parametrize("n_init", [1, 2])
-def test_columns_of_few_values_are_refused_where_rows_are_first_used(
-    n_init: int,
-) -> None:
+def test_columns_of_few_values_are_refused_where_rows_are_first_used() -> None:
     layout = Layout.lattice(3)
     data = cut(np.rint(table(300)), layout, [100] * 3)
-    given: dict[str, Any] = {"n_init": n_init, "init": "bounds", "max_iter": 3}
+    given: dict[str, Any] = {"init": "bounds", "max_iter": 3}
     params = Llf(n_clusters=2, algorithm="fuzzy_cmeans", scaling="none", **given)
     said = within(-9.0, 9.0, data, layout)
     with pytest.raises(GuardRefused, match="2 columns repeat their values"):

@@ -31,7 +31,7 @@ from clustering_protocols.protocols.llf.maths import (
 )
 from clustering_protocols.protocols.llf.rows_party import RowsParty
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.shared_stages.starts.messages import LaneStarts
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout, Slot
 from tests.protocols.llf.llf_sessions import FALSE, START, plus, rows, session
@@ -80,7 +80,7 @@ def test_the_first_slot_settles_the_start_whatever_it_is_called(
     s = Session(params, layout, cut(rows(90), layout, [30] * 3), seed=5)
     s.play_until(messages.Update)
     s.play_round()
-    starts = [s.recall(slot, LaneStarts).centroids for slot in called]
+    starts = [s.recall(slot, StartCentroids).centroids for slot in called]
     assert all(np.array_equal(V, starts[0]) for V in starts)
 
 

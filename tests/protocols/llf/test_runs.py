@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, load_wine
-from support.repeats import in_turn
 
 from clustering_protocols import catalogue, simulation
 from clustering_protocols.common.errors import (
@@ -17,7 +16,7 @@ from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.llf import LosslessFederated as Llf
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.shared_stages.starts.messages import LaneStarts
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Layout
@@ -34,18 +33,18 @@ def several(evaluation: Evaluation = RUNS, **params: Any) -> Session:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("run", "n_init"), in_turn(range(len(KS)), [1, 3]))
+@pytest.mark.parametrize("run", range(len(KS)))
 @pytest.mark.quick(1)
 def test_a_run_is_the_session_with_its_start_given_bit_for_bit(
-    monkeypatch: pytest.MonkeyPatch, run: int, n_init: int
+    monkeypatch: pytest.MonkeyPatch, run: int
 ) -> None:
     monkeypatch.setattr(Evaluation, "best_run", lambda *_: run)
-    whole = several(n_init=n_init)
+    whole = several()
     found = whole.run_to_end()
     memory = whole.memories["r1c1"].scope_to_run(run)
-    start = memory.get(LaneStarts)
+    start = memory.get(StartCentroids)
     assert start is not None
-    V = tuple(tuple(map(float, row)) for row in start.centroids[0])
+    V = tuple(tuple(map(float, row)) for row in start.centroids)
     given = {"n_clusters": KS[run], "init": "given", "initial_centroids": V}
     alone = three_parties(**given).run_to_end()
     labels, expected = (
@@ -120,7 +119,7 @@ def test_several_runs_of_rows_bring_a_risk_that_one_does_not() -> None:
 def test_guards_count_the_equations_of_all_runs() -> None:
     fuzzy: dict[str, Any] = {"algorithm": "fuzzy_cmeans", "max_iter": 5}
     with pytest.raises(ProtocolFailed, match="totals of 160 rows"):
-        several(**fuzzy, n_init=3)
+        several(**{**fuzzy, "max_iter": 7})
     many = Evaluation(n_clusters=tuple(range(2, 12)))
     whole = several(many, **fuzzy, n_clusters=11, small_cohorts="allow")
     with pytest.raises(GuardRefused, match="could be solved"):  # 77 · 1.5 equations
@@ -178,9 +177,9 @@ def shares_read_off(X: FloatArray, seed: int) -> tuple[int, int]:
     Z = (pooled - pooled.mean(axis=0)) / pooled.std(axis=0)
     cells = []
     for run in range(len(NINE)):
-        start = s.memories["r1c1"].scope_to_run(run).get(LaneStarts)
+        start = s.memories["r1c1"].scope_to_run(run).get(StartCentroids)
         assert start is not None
-        cells.append([labels[len(own) :] for labels in run_of(Z, start.centroids[0])])
+        cells.append([labels[len(own) :] for labels in run_of(Z, start.centroids)])
     ones = [read_off(k, run) for k, run in zip(NINE, cells, strict=True)]
     together = read_off(10, [labels for run in cells for labels in run])
     others = len(pooled) - len(own)

@@ -20,7 +20,7 @@ from clustering_protocols.protocols.llf.maths import (
 )
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
-from clustering_protocols.shared_stages.starts.messages import LaneStarts
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.simulation import Session
 from tests.protocols.llf.llf_sessions import columns_session, start_session
 
@@ -117,7 +117,7 @@ def test_the_start_is_the_mean_of_the_rows_that_were_named() -> None:
     s.play_round()
     Z = StandardScaler().fit_transform(X)[s.recall("r1c2", RowOrder).order]
     means = np.array([Z[labels == c].mean(axis=0) for c in range(4)])
-    V = s.recall("r1c2", LaneStarts).centroids[0]
+    V = s.recall("r1c2", StartCentroids).centroids
     np.testing.assert_allclose(V, means[:, 1:2], atol=1e-12)
 
 

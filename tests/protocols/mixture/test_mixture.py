@@ -23,7 +23,7 @@ from clustering_protocols.protocols.mixture import (
 )
 from clustering_protocols.protocols.mixture.model import Columns
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.shared_stages.starts.messages import LaneStarts
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.sections import Evaluation
@@ -71,10 +71,10 @@ def test_components_are_those_of_scikit_learn(name: str, kind: Any) -> None:
     X = X + np.random.default_rng(0).normal(size=X.shape) * 0.05 * X.std(axis=0)
     session = played(Mixture(n_clusters=k, covariance_type=kind), X)
     memory = session.run.trace.memories["r2c1"]
-    found, start = memory.get(messages.Components), memory.get(LaneStarts)
+    found, start = memory.get(messages.Components), memory.get(StartCentroids)
     assert found is not None
     assert start is not None
-    rows, V = session.X, start.centroids[0]
+    rows, V = session.X, start.centroids
     Z = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     precisions = 1 / np.maximum(1 - V.var(axis=0), 0.1)
     width = Z.shape[1]

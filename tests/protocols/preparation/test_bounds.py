@@ -20,7 +20,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.scaling import scaler_of
-from clustering_protocols.shared_stages.starts.messages import LaneStarts
+from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.preparation import (
     ColumnPlan,
@@ -173,7 +173,7 @@ def test_starts_from_bounds_lie_within_prepared_ranges() -> None:
     session = prepared(LosslessFederated(n_clusters=3, init="bounds"), layout)
     session.run_to_end()
     scale = scaler_of(session.context("r1c1"))
-    V = scale.unscale(session.recall("r1c1", LaneStarts).centroids[0])
+    V = scale.unscale(session.recall("r1c1", StartCentroids).centroids)
     assert len({tuple(row) for row in V.tolist()}) == 3
     low, high = ColumnPlan(FIELDS, TREATED).bounds
     assert (low - 1e-9 <= V).all()

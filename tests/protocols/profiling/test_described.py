@@ -82,7 +82,7 @@ WAYS: dict[str, tuple[Any, Layout]] = {
     "llf columns": (LosslessFederated(n_clusters=3), Layout.lattice(1, 3)),
     "llf": (LosslessFederated(n_clusters=3), Layout.lattice(3)),
     "llf declared": (
-        LosslessFederated(n_clusters=3, scaling="minmax", init="bounds", n_init=8),
+        LosslessFederated(n_clusters=3, scaling="minmax", init="bounds"),
         Layout.lattice(3),
     ),
     "omnifc": (OmniFC(n_clusters=3), Layout.lattice(3)),

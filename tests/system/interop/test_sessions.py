@@ -26,9 +26,7 @@ FIRST, SECOND, LAST = ROWS.names
 DUMMY = Dummy(n_clusters=3, void_attempts=1)
 DC = DataCollaboration(n_clusters=3, dimensions="all_but_one")
 LLF = LosslessFederated(n_clusters=3)
-DEGREES = LLF.model_copy(
-    update={"algorithm": "fuzzy_cmeans", "n_init": 3, "small_cohorts": "allow"}
-)
+DEGREES = LLF.model_copy(update={"algorithm": "fuzzy_cmeans", "small_cohorts": "allow"})
 KEYS = ("name + birth | date", "birth | date + town | first:3")
 
 

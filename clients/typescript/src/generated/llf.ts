@@ -11,8 +11,19 @@ import {
   ALIGNMENT_DIGESTS_ENVELOPE,
   MOMENTS_ADD_UP_TASK,
   MOMENTS_SHARE_CONTRIBUTION,
-  CLOSING_CONCLUDE_TASK,
+  CLOSING_SIGN_TASK,
   CLOSING_SIGNED_CONTRIBUTION,
+  INTERSECTION_BLIND_TASK,
+  INTERSECTION_COUNTED_CONTRIBUTION,
+  INTERSECTION_EVALUATE_TASK,
+  INTERSECTION_EVALUATED_CONTRIBUTION,
+  INTERSECTION_UNBLIND_TASK,
+  INTERSECTION_SHOWN_CONTRIBUTION,
+  INTERSECTION_SELECT_TASK,
+  INTERSECTION_DIGESTS_CONTRIBUTION,
+  INTERSECTION_BLINDED_IDS_ENVELOPE,
+  INTERSECTION_ANSWERS_ENVELOPE,
+  INTERSECTION_DIGESTS_ENVELOPE,
   LINKAGE_MASK_KEYS_TASK,
   LINKAGE_KEYS_MASKED_CONTRIBUTION,
   LINKAGE_PASS_KEYS_TASK,
@@ -35,6 +46,7 @@ import {
   PROFILES_PROFILE_TOLD_CONTRIBUTION,
   PROFILES_READ_PROFILES_TASK,
   PROFILES_PROFILES_READ_CONTRIBUTION,
+  CLOSING_CONCLUDE_TASK,
   type Figures,
   FIGURES,
 } from "./shared.ts";
@@ -71,8 +83,8 @@ export interface StartCandidates {
   readonly sizes: Ints;
 }
 
-export interface StartLaneStarts {
-  readonly kind: "lane-starts";
+export interface StartStartCentroids {
+  readonly kind: "start-centroids";
   readonly centroids: Floats;
 }
 
@@ -273,17 +285,6 @@ export interface ClosingColumnsSummary {
   readonly tolerances: Floats;
 }
 
-export interface RaceAddUp {
-  readonly kind: "add-up";
-  readonly phase: number;
-  readonly total: Words;
-}
-
-export interface RaceShare {
-  readonly kind: "share";
-  readonly words: Words;
-}
-
 export const VERSION = 2;
 
 export const MESSAGES: readonly MessageSpec[] = [
@@ -404,7 +405,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Envelope: centroids and sizes of a party's own clusters, concatenated over starts.\n\ncentroids: rounded, in scaled units.\nsizes: the rows of each cluster, rounded to a multiple of five; 0 without a cluster.",
+        "Envelope: the centroids and sizes of a party's own clusters.\n\ncentroids: rounded, in scaled units.\nsizes: the rows of each cluster, rounded to a multiple of five; 0 without a cluster.",
       title: "Candidates",
       type: "object",
       properties: {},
@@ -413,22 +414,16 @@ export const MESSAGES: readonly MessageSpec[] = [
   },
   {
     stage: "start",
-    kind: "lane-starts",
+    kind: "start-centroids",
     version: 1,
     role: "envelope",
     arrays: [
-      {
-        name: "centroids",
-        dtype: "float64",
-        shape: ["lanes", "k", "m"],
-        bounds: [null, null],
-      },
+      { name: "centroids", dtype: "float64", shape: ["k", "m"], bounds: [null, null] },
     ],
     values: {
       additionalProperties: false,
-      description:
-        "Envelope and memory: the initial centroids V(0) of each lane, in scaled units.",
-      title: "LaneStarts",
+      description: "Envelope and memory: the initial centroids V(0), in scaled units.",
+      title: "StartCentroids",
       type: "object",
       properties: {},
       required: [],
@@ -695,7 +690,7 @@ export const MESSAGES: readonly MessageSpec[] = [
       required: ["n_updates"],
     },
   },
-  CLOSING_CONCLUDE_TASK,
+  CLOSING_SIGN_TASK,
   CLOSING_SIGNED_CONTRIBUTION,
   {
     stage: "closing",
@@ -995,43 +990,17 @@ export const MESSAGES: readonly MessageSpec[] = [
       required: ["n_updates"],
     },
   },
-  {
-    stage: "race",
-    kind: "add-up",
-    version: 1,
-    role: "task",
-    arrays: [
-      { name: "total", dtype: "uint64", shape: ["before"], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description:
-        "Task: send your share of a sum.\n\nphase: the number of the sum, from 1.\ntotal: the total of the previous sum; empty with the first.",
-      title: "AddUp",
-      type: "object",
-      properties: {
-        phase: { maximum: 64, minimum: 1, title: "Phase", type: "integer" },
-      },
-      required: ["phase"],
-    },
-  },
-  {
-    stage: "race",
-    kind: "share",
-    version: 1,
-    role: "contribution",
-    arrays: [
-      { name: "words", dtype: "uint64", shape: ["words"], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description: "Contribution: the party's masked share of a sum.",
-      title: "Share",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
+  INTERSECTION_BLIND_TASK,
+  INTERSECTION_COUNTED_CONTRIBUTION,
+  INTERSECTION_EVALUATE_TASK,
+  INTERSECTION_EVALUATED_CONTRIBUTION,
+  INTERSECTION_UNBLIND_TASK,
+  INTERSECTION_SHOWN_CONTRIBUTION,
+  INTERSECTION_SELECT_TASK,
+  INTERSECTION_DIGESTS_CONTRIBUTION,
+  INTERSECTION_BLINDED_IDS_ENVELOPE,
+  INTERSECTION_ANSWERS_ENVELOPE,
+  INTERSECTION_DIGESTS_ENVELOPE,
   LINKAGE_MASK_KEYS_TASK,
   LINKAGE_KEYS_MASKED_CONTRIBUTION,
   LINKAGE_PASS_KEYS_TASK,
@@ -1054,4 +1023,5 @@ export const MESSAGES: readonly MessageSpec[] = [
   PROFILES_PROFILE_TOLD_CONTRIBUTION,
   PROFILES_READ_PROFILES_TASK,
   PROFILES_PROFILES_READ_CONTRIBUTION,
+  CLOSING_CONCLUDE_TASK,
 ];

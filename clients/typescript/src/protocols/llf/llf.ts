@@ -18,7 +18,6 @@ import { columnUpdatesStage } from "./columns/party.ts";
 import { columnStartStage } from "./columns/start.ts";
 import { isFromParties, readGiven, settle, type LlfParams } from "./params.ts";
 import { checkCohorts } from "./rows/cohorts.ts";
-import { raceStage } from "./rows/race.ts";
 import { updatesStage } from "./rows/party.ts";
 import { startStage } from "./rows/start.ts";
 
@@ -49,9 +48,5 @@ function runStages(params: LlfParams, agreement: Agreement): readonly Stage[] {
   const [start, updates] = areRowsSplit
     ? [startStage(params), updatesStage(params)]
     : [columnStartStage(params), columnUpdatesStage(params)];
-  return [
-    ...(isFromParties(params) ? [start] : []),
-    ...(params.starts > 1 ? [raceStage(params)] : []),
-    updates,
-  ];
+  return [...(isFromParties(params) ? [start] : []), updates];
 }

@@ -12,8 +12,6 @@ export interface LlfParams {
   readonly clusters: number;
   /** The clusters of all runs together. */
   readonly clustersOfRuns: number;
-  /** How many starts race. */
-  readonly starts: number;
   readonly init: "careful" | "random_party" | "bounds" | "given";
   readonly scaling: "standard" | "minmax" | "none";
   readonly initialCentroids: readonly (readonly number[])[];
@@ -42,7 +40,6 @@ const SPOKEN = {
   small_cohorts: "any",
   fuzzifier: "any",
   init: [null, "careful", "random_party", "bounds", "given"],
-  n_init: "any",
   algorithm: ["cmeans", "fuzzy_cmeans"],
   scaling: ["standard", "minmax", "none"],
   output: ["labels"],
@@ -50,7 +47,6 @@ const SPOKEN = {
 
 interface Given {
   readonly n_clusters: number;
-  readonly n_init?: number;
   readonly init?: LlfParams["init"] | null;
   readonly scaling?: LlfParams["scaling"];
   readonly initial_centroids?: readonly (readonly number[])[] | null;
@@ -88,7 +84,6 @@ export function settle(given: Given, agreement: Agreement): readonly LlfParams[]
   return runs.map((clusters) => ({
     clusters,
     clustersOfRuns: sumOf(runs),
-    starts: given.n_init ?? 1,
     init: given.init ?? "careful",
     scaling: given.scaling ?? "standard",
     initialCentroids: given.initial_centroids ?? [],

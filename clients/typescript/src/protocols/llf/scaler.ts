@@ -8,7 +8,7 @@ import { groupStream } from "../../stages/secrets.ts";
 import { rangesOf, type Range } from "../../table/dictionary.ts";
 import { isFromParties, type LlfParams } from "./params.ts";
 
-export const START = "lane-starts";
+export const START = "start-centroids";
 const ROUNDING = 1.001;
 
 /** The bounds and the small step that follow from a column's units. */
@@ -114,8 +114,8 @@ function widthOf([low, high]: Range): number {
 
 /** This party's coordinates of the start, given by the terms or found in a stage. */
 export function startOf(context: PartyContext, params: LlfParams): Points {
-  if (isFromParties(params)) return context.recall<readonly Points[]>(START)[0]!;
-  if (params.init === "bounds") return drawWithin(context, params, 0);
+  if (isFromParties(params)) return context.recall<Points>(START);
+  if (params.init === "bounds") return drawWithin(context, params);
   const { terms, roster } = context.agreement;
   const widths = audiences(terms, "column").map(
     ([first]) => roster.find(({ slot }) => slot === first)!.n_columns,
@@ -128,18 +128,14 @@ export function startOf(context: PartyContext, params: LlfParams): Points {
 }
 
 /** This party's coordinates of a start that is drawn within the ranges of the terms. */
-export function drawWithin(
-  context: PartyContext,
-  params: LlfParams,
-  lane: number,
-): Points {
+function drawWithin(context: PartyContext, params: LlfParams): Points {
   const { column } = context.place;
   const scaler = Scaler.of(context, params);
   const ranges = rangesOf(context.agreement.terms, column, scaler.width);
   // parties of a row group hold different columns
   const areRowsSplit = audiences(context.agreement.terms, "column").length === 1;
-  const purpose = lane ? `start/${column}/${lane}` : `start/${column}`;
-  const stream = groupStream(context, areRowsSplit ? "column" : "row", purpose);
+  const scope = areRowsSplit ? "column" : "row";
+  const stream = groupStream(context, scope, `start/${column}`);
   return Array.from({ length: params.clusters }, () => {
     const drawn = stream.uniform(scaler.width);
     const inside = ranges.map(([low, high], f) => low + (high - low) * drawn[f]!);

@@ -83,7 +83,7 @@ function startFrom(
   }
   const sample = travellingRows(context, params, table).slice(0, rows);
   const start = meansOf(sample, labels, clusters);
-  return { contribution: CONFIRMED, remember: { [START]: [start] } };
+  return { contribution: CONFIRMED, remember: { [START]: start } };
 }
 
 /** Scaled rows in the secret order in which they travel. */

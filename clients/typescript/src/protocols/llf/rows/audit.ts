@@ -36,23 +36,19 @@ interface RowHistory {
 export function auditSums(
   here: RowsRound,
   rows: Points,
-  around: readonly Points[],
+  centroids: Points,
 ): Readonly<Record<string, unknown>> {
-  if (isFuzzy(here.params)) return {};
-  return audit(
-    here.context,
-    around.map((centroids) => labelRows(rows, centroids)),
-  );
+  return isFuzzy(here.params) ? {} : audit(here.context, labelRows(rows, centroids));
 }
 
 /** Refuses to answer sums of the rows of each label where too many rows would follow. */
 export function audit(
   context: PartyContext,
-  partitions: readonly (readonly number[])[],
+  labels: readonly number[],
 ): Readonly<Record<string, unknown>> {
-  const size = partitions[0]!.length;
+  const size = labels.length;
   const most = Math.max(FEWEST, Math.floor(SHARE * size));
-  const history = partitions.reduce(extend, historyOf(context, size));
+  const history = extend(historyOf(context, size), labels);
   const following = countFollowing(history, most);
   if (following > most) {
     refuse(

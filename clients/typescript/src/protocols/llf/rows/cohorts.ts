@@ -47,7 +47,7 @@ export function checkValues(
 }
 
 function unknownsNeeded(params: LlfParams, width: number): number {
-  const rounds = params.maxIterations + params.starts + 1; // starts race, two sums close
+  const rounds = params.maxIterations + 2; // two sums close
   return 2 * rounds * params.clustersOfRuns * (width + 1);
 }
 
@@ -60,7 +60,7 @@ function fewestOthers(params: LlfParams, { roster }: Agreement): number {
 
 /** Refuses to add degrees of so few rows that one total could be solved for them. */
 export function checkOwnRows(params: LlfParams, rows: number, width: number): void {
-  const needed = (params.starts * params.clustersOfRuns * (width + 1)) / width;
+  const needed = (params.clustersOfRuns * (width + 1)) / width;
   if (rows <= needed) {
     refuse(
       "guard-refused",

@@ -195,19 +195,14 @@ export class RowsRound {
   /** Compares totals of the same members, of any run; of degrees nothing follows. */
   #checkSteady(known: Known, now: ClusterSums, members: readonly string[]): void {
     if (isFuzzy(this.params)) return;
-    this.checkOtherRuns({ ...now, members });
+    const others = this.context.recallOfOtherRuns<Known>(KNOWN);
+    for (const { total } of others) {
+      const isOfSame = total?.members.join() === members.join();
+      if (total && isOfSame) checkSameRows(total, now, this.slack);
+    }
     if (known.total?.members.join() !== members.join()) return;
     checkSameRows(known.total, now, this.slack);
     checkNoFarther(known.total, now, known.centroids, this.slack);
-  }
-
-  /** Compares a total with those that were read last in the other runs. */
-  checkOtherRuns(now: MemberSums): void {
-    const others = this.context.recallOfOtherRuns<Known>(KNOWN);
-    for (const { total } of others) {
-      const isOfSame = total?.members.join() === now.members.join();
-      if (total && isOfSame) checkSameRows(total, now, this.slack);
-    }
   }
 
   get slack(): Slack {

@@ -94,7 +94,7 @@ function update(here: RowsRound, asked: UpdatesUpdate, table: Table): Reply {
   const known = here.follow(asked);
   checkOrder(here, asked.number, known);
   const rows = here.scaledRows(table.rows);
-  const audited = auditSums(here, rows, [known.centroids]);
+  const audited = auditSums(here, rows, known.centroids);
   const sums = sumRows(here, rows, known.centroids);
   const leads = asked.members[0] === context.slot;
   const contribution: UpdatesSums = {
@@ -123,7 +123,7 @@ function close(here: RowsRound, asked: UpdatesClose, table: Table): Reply {
   const known = here.followToTheEnd(asked);
   const rows = here.scaledRows(table.rows);
   const labels = labelRows(rows, known.centroids);
-  const audited = audit(here.context, [labels]);
+  const audited = audit(here.context, labels);
   const { units } = here.labels;
   const own = here.labels.encode(
     sumLabelled(rows, labels, here.params.clusters, units),

@@ -8,9 +8,9 @@
 import type {
   StartCandidates,
   StartConfirmed,
-  StartLaneStarts,
   StartProposed,
   StartSettled,
+  StartStartCentroids,
 } from "../../../generated/llf.ts";
 import { pointsArray, pointsOf, type Points } from "../../../numerics/points.ts";
 import type {
@@ -48,7 +48,7 @@ export function startStage(params: LlfParams): Stage {
       { task: "settle", answer: "settled" },
       { task: "confirm", answer: "confirmed" },
     ],
-    envelopes: ["candidates", "lane-starts"],
+    envelopes: ["candidates", "start-centroids"],
     role: startRole(params),
   };
 }
@@ -72,13 +72,7 @@ function startRole(params: LlfParams): Role {
 function propose(context: PartyContext, params: LlfParams, table: Table): Reply {
   const scaler = Scaler.of(context, params);
   const rows = table.rows.map((row) => scaler.scaled(row));
-  const found = streamsOf(context, params, "candidates").map((stream) =>
-    describeRows(rows, params.clusters, stream),
-  );
-  const own: Clusters = {
-    centroids: found.flatMap(({ centroids }) => centroids),
-    sizes: found.flatMap(({ sizes }) => sizes),
-  };
+  const own = describeRows(rows, params.clusters, context.lastingStream("candidates"));
   const [leader] = context.slots;
   if (context.slot === leader) {
     return { contribution: PROPOSED, remember: { [PROPOSED_BY_ALL]: [own] } };
@@ -94,61 +88,36 @@ function propose(context: PartyContext, params: LlfParams, table: Table): Reply 
 function settle(context: PartyContext, params: LlfParams, table: Table): Reply {
   const [leader, ...others] = context.slots;
   if (context.slot !== leader) return { contribution: SETTLED };
-  const lanes =
+  const start =
     params.init === "careful"
-      ? mergedLanes(context, params)
-      : drawnLanes(context, params, table);
-  const width = widthOf(context);
-  const content: StartLaneStarts = {
-    kind: "lane-starts",
-    centroids: {
-      ...pointsArray(lanes.flat(), width),
-      shape: [params.starts, params.clusters, width],
-    },
+      ? mergedStart(context, params)
+      : drawnStart(context, params, table);
+  const content: StartStartCentroids = {
+    kind: "start-centroids",
+    centroids: pointsArray(start, widthOf(context)),
   };
   return {
     contribution: SETTLED,
     envelopes: others.map((peer) => ({ peer, content })),
-    remember: { [START]: lanes },
+    remember: { [START]: start },
   };
 }
 
 /** Means of some of the leader's own rows and of those next to them. */
-function drawnLanes(
-  context: PartyContext,
-  params: LlfParams,
-  table: Table,
-): readonly Points[] {
+function drawnStart(context: PartyContext, params: LlfParams, table: Table): Points {
   const scaler = Scaler.of(context, params);
   checkRows(params, table);
   if (table.rows.length < LEAST_ROWS) {
     refuse("invalid-data", `A start from own rows needs ${LEAST_ROWS} of them.`);
   }
   const rows = table.rows.map((row) => scaler.scaled(row));
-  return streamsOf(context, params, "start").map((stream) =>
-    drawMeans(rows, params.clusters, stream),
-  );
+  return drawMeans(rows, params.clusters, context.lastingStream("start"));
 }
 
-function mergedLanes(context: PartyContext, params: LlfParams): readonly Points[] {
+function mergedStart(context: PartyContext, { clusters }: LlfParams): Points {
   const proposed = context.recall<readonly Clusters[]>(PROPOSED_BY_ALL);
   const rows = context.slots.map((slot) => context.rowsOf(slot));
-  const { clusters } = params;
-  return streamsOf(context, params, "merge").map((stream, lane) => {
-    const [from, to] = [lane * DESCRIBED * clusters, (lane + 1) * DESCRIBED * clusters];
-    const ofLane = proposed.map(({ centroids, sizes }) => ({
-      centroids: centroids.slice(from, to),
-      sizes: sizes.slice(from, to),
-    }));
-    return mergeClusters(ofLane, rows, clusters, stream);
-  });
-}
-
-/** A stream for each start that races; the first as if it were alone. */
-function streamsOf(context: PartyContext, { starts }: LlfParams, purpose: string) {
-  return Array.from({ length: starts }, (_, lane) =>
-    context.lastingStream(lane ? `${purpose}/${lane}` : purpose),
-  );
+  return mergeClusters(proposed, rows, clusters, context.lastingStream("merge"));
 }
 
 function collect(
@@ -163,8 +132,7 @@ function collect(
       return refuse("protocol-failed", "The candidates of a party are missing.");
     }
     const { centroids, sizes } = content as StartCandidates;
-    const expected = params.starts * DESCRIBED * params.clusters;
-    const read = checked(context, pointsOf(centroids), expected);
+    const read = checked(context, pointsOf(centroids), DESCRIBED * params.clusters);
     return { centroids: read, sizes: numbers(sizes) };
   });
   const [own] = context.recall<readonly Clusters[]>(PROPOSED_BY_ALL);
@@ -177,24 +145,12 @@ function keep(
   leader: string,
   envelopes: readonly PeerMessage[],
 ): Readonly<Record<string, unknown>> {
-  const { starts, clusters } = params;
   const content = envelopes.find(({ peer }) => peer === leader)?.content;
-  if (content?.kind !== "lane-starts") {
+  if (content?.kind !== "start-centroids") {
     return refuse("envelope-refused", "The leader may send only the start.");
   }
-  const { data, shape } = (content as StartLaneStarts).centroids;
-  if (shape[0] !== starts || shape[1] !== clusters) {
-    refuse(
-      "invalid-array",
-      "The number of starts or of clusters differs from the terms.",
-    );
-  }
-  const flat = pointsOf({ data, shape: [starts * clusters, shape.at(-1)!] });
-  const points = checked(context, flat, starts * clusters);
-  const lanes = Array.from({ length: starts }, (_, lane) =>
-    points.slice(lane * clusters, (lane + 1) * clusters),
-  );
-  return { [START]: lanes };
+  const { centroids } = content as StartStartCentroids;
+  return { [START]: checked(context, pointsOf(centroids), params.clusters) };
 }
 
 function checked(context: PartyContext, points: Points, expected: number): Points {
