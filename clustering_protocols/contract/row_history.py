@@ -14,22 +14,30 @@ limit.
 
 A separate bound covers the totals of many rounds. A party that knows how each total is
 computed from the rows can read it as an equation whose unknowns are the values in other
-parties' rows. At most half as many equations as unknowns are allowed.
+parties' rows. At most half as many equations as unknowns are allowed. A total has as
+many bits as a real number. Columns of few values have fewer bits: there are few kinds
+of rows, and non-negative least squares reveals how many rows of others are of each kind.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Final, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from clustering_protocols.common.errors import GuardRefused
+from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
 from clustering_protocols.records.record import Record
+from clustering_protocols.secrecy.fixed_point import RING_BITS
+from clustering_protocols.terms.session_risks import SUMS_LIMIT
 
 SHARE: Final = 0.25
 """The default share of a party's rows that may be derivable from its sums."""
@@ -40,20 +48,101 @@ MOST_ROWS: Final = 1 << 15
 MOST_BYTES: Final = 1 << 22
 """The largest history. A larger one is dropped; each sum counts as a derivable row."""
 
+MARGIN: Final = 2
+"""The least number of unknown numbers per equation."""
+
+_NEARLY_ALL: Final = 0.95
+"""Columns with a larger share of distinct values are treated as real numbers."""
+
 _MOST_CODES: Final = 1 << 24  # possible pairs of a class and a cluster
 
 ClassArray = NDArray[np.int32]
 
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
+
+    from .party import PartyContext
+
 
 class DegreeSums(Record):
-    """A record in memory of how much a party's sums of degrees of membership disclose.
+    """A record in memory of how much a run's sums of degrees of membership disclose.
 
-    equations: the number of equations per unknown value in the other parties' rows.
+    equations: the number of equations per unknown number in the other parties' rows.
+    unknowns: the number of these unknown numbers, as :func:`count_unknowns` counts them.
     """
 
     kind = "degree-sums"
 
     equations: float = Field(ge=0)
+    unknowns: float = Field(gt=0)
+
+
+def count_bits(data: DataSource) -> FloatArray:
+    """Return the bits of information (m,) in a row's value of each column."""
+    distinct = np.array([len(np.unique(column)) for column in matrix(data).T])
+    is_real = distinct >= _NEARLY_ALL * data.n_rows
+    bits: FloatArray = np.where(is_real, RING_BITS, np.log2(np.maximum(distinct, 1)))
+    return bits
+
+
+def count_unknowns(bits: Sequence[float] | FloatArray, n_rows: int) -> float:
+    """Return the information in n_rows rows, in unknown numbers of ``RING_BITS`` bits.
+
+    bits: the bits of information in a row's value of each column or category.
+    """
+    per_row = sum(map(float, bits))
+    if max(bits, default=0.0) >= RING_BITS:
+        return n_rows * per_row / RING_BITS
+    # if few different rows are possible, their frequencies determine all rows
+    counts = 2.0 ** min(per_row, 60.0) * math.log2(n_rows + 1)
+    return min(n_rows * per_row, counts) / RING_BITS
+
+
+def audit_degrees(
+    context: PartyContext[Any],
+    equations: int,
+    unknowns: Callable[[], float],
+    remedy: Callable[[float], str] | None,
+    later: int = 0,
+) -> DegreeSums:
+    """Return this run's sums of degrees, with the equations of the next sum added.
+
+    Over all runs, at most twice ``sums_limit`` equations per unknown number are
+    allowed, by default one half. A ``sums_limit`` of 1 allows any number.
+
+    equations: the number of equations in the next sum.
+    unknowns: counts the unknown numbers of others; called once for each run.
+    remedy: returns a sentence, from the number of unknown numbers, that says what would
+        fit. None if the terms accept any number of equations.
+    later: the number of equations in later sums that must be allowed as well.
+
+    Raises GuardRefused if there would be more equations.
+    """
+    own = context.memory.get(DegreeSums)
+    n_unknown = max(unknowns(), 1e-9) if own is None else own.unknowns
+    runs = range(len(context.session.runs))
+    audits = [context.memory.scope_to_run(run).get(DegreeSums) for run in runs]
+    total = sum(sums.equations for sums in audits if sums is not None)
+    limit = read_sums_limit(context)
+    exceeded = MARGIN * (total + (equations + later) / n_unknown) > limit / SHARE + 1e-9
+    if remedy is not None and limit < 1 and exceeded:
+        reason = f"'{SUMS_LIMIT}' is {limit:g}"
+        if limit >= SHARE:  # real numbers would have been enough
+            reason = "Columns repeat their values"
+        raise GuardRefused(
+            f"{reason}: totals would show which rows the parties have. "
+            f"{remedy(n_unknown)}"
+        )
+    before = 0.0 if own is None else own.equations
+    return DegreeSums(equations=before + equations / n_unknown, unknowns=n_unknown)
+
+
+def read_sums_limit(context: PartyContext[Any]) -> float:
+    """Return the party's ``sums_limit``; GuardRefused unless it is from 0 to 1."""
+    limit = context.choices.get(SUMS_LIMIT, SHARE)
+    if not isinstance(limit, int | float) or not 0 <= limit <= 1:
+        raise GuardRefused(f"{SUMS_LIMIT!r} must be a share, from 0 to 1.")
+    return float(limit)
 
 
 class RowHistory(Record):
@@ -146,9 +235,6 @@ def most_derivable_rows(share: float, n_rows: int) -> int:
     """Return how many of a party's ``n_rows`` rows its sums are allowed to determine."""
     return int(share * n_rows)
 
-
-if TYPE_CHECKING:
-    from threadpoolctl import ThreadpoolController
 
 _ZERO: Final = 1e-9  # singular values below this share of the norm are zero
 _ONE_TOLERANCE: Final = 1e-8
@@ -273,11 +359,11 @@ class RoundBound:
     @property
     def most_rounds(self) -> int:
         """Return the largest permitted number of updates; 0 if none is permitted."""
-        return max(self.unknowns // (2 * self.per_round) - self.further, 0)
+        return max(self.unknowns // (MARGIN * self.per_round) - self.further, 0)
 
     def required_unknowns(self, rounds: int) -> int:
         """Return how many unknowns are required for this number of updates."""
-        return 2 * self.per_round * (rounds + self.further)
+        return MARGIN * self.per_round * (rounds + self.further)
 
     def explain_excess(
         self, rounds: int, reads: str, takes: str, single: RoundBound | None = None

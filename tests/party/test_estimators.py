@@ -192,6 +192,7 @@ SORTED = pytest.mark.filterwarnings("ignore:The clusters follow the institutions
         (FederatedKMeans(3, params={"algorithm": "x"}), X, "'algorithm' is fixed"),
         (FederatedKMeans(3, params=[1]), X, "params: names and values"),
         (FederatedKMeans(3, choices=[1]), X, "choices: names and values"),
+        (FederatedKMeans(3, protocol="llf", n_init=4), X, "n_init: nothing has this n"),
         (FederatedKMeans(3, random_state=2**70), X, "random_state: at most"),
         (FederatedKMeans(range(2, 4), choose="inertia"), X, "choose: give 'simpl"),
     ],

@@ -5,27 +5,30 @@ Each of the two closing sums counts as a further round.
 If the other parties have n rows, R rounds give R·k·(F + 1) equations in n·F unknown
 numbers, where k is the number of clusters of all runs together.
 
-If columns repeat their values, as scores or yes-or-no answers do, there are few kinds
-of rows, and non-negative least squares reveals how many rows of others are of each
-kind. Therefore each party counts the bits of information in its own columns.
+If columns repeat their values, as scores or yes-or-no answers do, there are fewer
+unknown numbers. Therefore each party counts the bits of information in its own columns.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Final
 
-import numpy as np
-
-from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.contract.row_history import RoundBound
-from clustering_protocols.numerics.data_source import DataSource, matrix
-from clustering_protocols.secrecy.fixed_point import EXACT_BITS
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.contract import DegreeSums
+from clustering_protocols.contract.row_history import (
+    MARGIN,
+    RoundBound,
+    audit_degrees,
+    count_bits,
+    count_unknowns,
+)
+from clustering_protocols.numerics.data_source import DataSource
 
 from .params import LlfContext, LlfSession, LosslessFederated
 
-_CLOSING = 2  # the closing sums count as two rounds
-_NEARLY_ALL = 0.95
-"""Columns with a larger share of distinct values are treated as real numbers."""
+_CLOSING: Final = 2
+"""The closing sums, each of which counts as a further round."""
 
 
 def check_enough_rows(session: LlfSession) -> None:
@@ -45,34 +48,35 @@ def check_enough_rows(session: LlfSession) -> None:
         raise ProtocolFailed(excess)
 
 
-def check_distinct_values(context: LlfContext, data: DataSource) -> None:
-    """Raise GuardRefused if the totals would reveal how many rows are of each kind.
+def audit_update(context: LlfContext, data: DataSource) -> DegreeSums:
+    """Return this run's sums of degrees, with the next update added.
 
-    The error message says how many updates would be allowed.
+    The first update of a run also counts its closing sums. The first update of a session
+    is refused if the totals of ``max_iter`` updates of all runs would be too many.
+
+    Raises GuardRefused if the totals would reveal rows, unless the terms accept it.
     """
-    session, params = context.session, context.session.params
-    if not applies_to(params):
-        return
+    session, params, width = context.session, context.session.params, len(data.columns)
     k = sum(run.n_clusters for run in session.runs)
-    n_rows, width = fewest_rows_of_others(session), len(data.columns)
-    equations = _round_bound(k, width, 0).required_unknowns(params.max_iter)
-    if n_rows * width >= EXACT_BITS * equations:
-        return  # there are enough unknowns even if each cell has a single bit
-    distinct = np.array([len(np.unique(column)) for column in matrix(data).T])
-    repeats = distinct < _NEARLY_ALL * data.n_rows
-    bits = np.where(repeats, np.log2(distinct), EXACT_BITS).sum()
-    bound = RoundBound(
-        per_round=EXACT_BITS * k * (width + 1),
-        further=_CLOSING,
-        unknowns=int(n_rows * bits),
+    runs = [context.memory.scope_to_run(run) for run in range(len(session.runs))]
+    is_first = context.memory.get(DegreeSums) is None
+    equations = params.n_clusters * (width + 1) * (1 + is_first * _CLOSING)
+    later = 0
+    if all(run.get(DegreeSums) is None for run in runs):
+        later = k * (width + 1) * (params.max_iter + _CLOSING) - equations
+
+    def remedy(unknowns: float) -> str:
+        fit = int(unknowns / (MARGIN * k * (width + 1))) - _CLOSING
+        advice = f"max_iter {fit} would fit" if fit > 0 else "Take fewer clusters"
+        return f"{advice}. With small_cohorts 'allow' the risk is accepted."
+
+    return audit_degrees(
+        context,
+        equations,
+        lambda: count_unknowns(count_bits(data), fewest_rows_of_others(session)),
+        remedy if applies_to(params) else None,
+        later,
     )
-    if bound.required_unknowns(params.max_iter) > bound.unknowns:
-        raise GuardRefused(
-            f"{int(repeats.sum())} columns repeat their values: totals of "
-            f"{params.max_iter} rounds would show which rows the parties have. It takes "
-            f"max_iter of at most {bound.most_rounds}, more rows, or fewer clusters. With "
-            "small_cohorts 'allow' the risk is accepted."
-        )
 
 
 def applies_to(params: LosslessFederated) -> bool:

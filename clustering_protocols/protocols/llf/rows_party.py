@@ -31,7 +31,7 @@ from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, sca
 from clustering_protocols.shared_stages.secrets import group_mac
 from clustering_protocols.shared_stages.starts.roles import ask_about_given_start
 
-from . import kernels, maths, messages, round_bound, rows_round
+from . import kernels, maths, messages, rows_round
 from .maths import has_converged, join_sums, split_sums
 from .params import LlfContext, LosslessFederated
 from .rows_round import RowsRound, assign_batch
@@ -50,7 +50,6 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals
             return _report_digest(view, task)
         if context.memory.get(messages.Centroids) is None:  # no rows have been used yet
             check_ranges(context, data)
-            round_bound.check_distinct_values(context, data)
         if isinstance(task, messages.Update):
             return _reply_update(view, task, data)
         if isinstance(task, messages.Close):

@@ -38,6 +38,7 @@ from clustering_protocols.contract.row_history import (
     MOST_ROWS,
     SHARE,
     most_derivable_rows,
+    read_sums_limit,
 )
 from clustering_protocols.numerics.data_source import DataSource, iterate_batches
 from clustering_protocols.numerics.metrics import Figures
@@ -49,7 +50,6 @@ from clustering_protocols.shared_stages.scaling import Scaler, scaler_of
 from clustering_protocols.shared_stages.starts import FROM_PARTIES
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.shared_stages.starts.roles import compute_start_alone
-from clustering_protocols.terms.session_risks import SUMS_LIMIT
 
 from . import kernels, maths, messages, round_bound
 from .maths import (
@@ -395,11 +395,7 @@ def audit_sums(
         sums. The message says how many updates are within the limit.
     """
     if view.params.fuzzy:
-        session, k = view.context.session, view.params.n_clusters
-        before, width = view.context.memory.get(DegreeSums), len(view.scale.offset)
-        per_sum = k * (width + 1) / (round_bound.fewest_rows_of_others(session) * width)
-        equations = 2 * per_sum if before is None else before.equations
-        return DegreeSums(equations=equations + per_sum)
+        return round_bound.audit_update(view.context, data)
     labels = _labels_for_history(view, data, V)
     history = latest_history(view.context, data.n_rows).after_partition(labels)
     check_sums_limit(view.context, history, data.n_rows, number - 2)
@@ -424,9 +420,7 @@ def check_sums_limit(
 
     n_updates: the number of updates of this session that would be within the limit.
     """
-    share = context.choices.get(SUMS_LIMIT, SHARE)
-    if not isinstance(share, int | float) or not 0 <= share <= 1:
-        raise GuardRefused(f"{SUMS_LIMIT!r} must be a share, from 0 to 1.")
+    share = read_sums_limit(context)
     limit = most_derivable_rows(share, n_rows)
     following = history.count_derivable_rows(limit)
     if following <= limit:

@@ -172,12 +172,13 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         self, params: Mixture, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
         """Warn how many rows of others each update needs, if all columns are numbers."""
-        from . import bound
+        from clustering_protocols.contract.row_history import MARGIN
+
         from .model import Columns, Shape
 
         columns = Columns(widths[0], ())
         equations = Shape.of(params, columns).n_equations
-        rows = -(-bound.MARGIN * equations // widths[0])
+        rows = -(-MARGIN * equations // widths[0])
         sentence = (
             f"Each update needs {rows} rows outside the largest party: with fewer "
             f"than {rows * (params.max_iter + 1)} such rows, a session makes fewer updates "

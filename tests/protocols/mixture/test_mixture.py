@@ -12,6 +12,7 @@ from support.repeats import in_turn
 
 from clustering_protocols import result_warnings, simulation
 from clustering_protocols.common.errors import CoterieError, ProtocolFailed
+from clustering_protocols.contract.row_history import count_unknowns
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.mixture import (
@@ -222,7 +223,8 @@ def test_more_rows_of_few_patterns_allow_no_more_updates(
 ) -> None:
     params = Mixture(n_clusters=2)
     columns = Columns(n_columns, tuple(range(i, i + 1) for i in range(n_columns)))
-    assert bound.updates_that_fit([params], columns, n_rows) == n_updates
+    unknowns = count_unknowns(bound.bits_from_dictionary(columns), n_rows)
+    assert bound.updates_that_fit([params], columns, unknowns) == n_updates
     assert bound.remedy(columns, n_rows).startswith(remedy)
 
 
@@ -243,3 +245,10 @@ def test_columns_that_repeat_their_values_take_fewer_updates() -> None:
     X = np.rint(elongated(1500)[0] * 10)
     with pytest.raises(CoterieError, match=r"repeat their values.*max_iter \d+"):
         played(Mixture(n_clusters=3, tol=0.0), X)
+
+
+def test_many_rows_of_few_kinds_take_no_more_updates() -> None:
+    """Six columns of 0 and 1 that are declared as numbers have 64 kinds of rows."""
+    X = np.random.default_rng(0).integers(2, size=(3900, 6)).astype(float)
+    with pytest.raises(CoterieError, match="repeat their values"):
+        played(Mixture(n_clusters=2, max_iter=8, tol=0.0), X)

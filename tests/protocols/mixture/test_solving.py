@@ -13,6 +13,7 @@ from support.verdicts import ATTACKED, Refused, Verdict, attacked, check
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.contract import row_history
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.mixture import Mixture, bound, model as em, roles
 from clustering_protocols.protocols.mixture.model import Densities, Shape
@@ -93,7 +94,7 @@ def read_totals(
             simulation.run(params, LAYOUT, tables(sizes, X), seed=0, **sections)
         check(refused.value, VERDICTS[software])
         return None
-    patch.setattr(bound, "MARGIN", 1e-6)
+    patch.setattr(row_history, "MARGIN", 1e-6)
     with totals_of(ATTACKER) as read:
         simulation.run(params, LAYOUT, tables(sizes, X), seed=0, **sections)
     return read

@@ -2,11 +2,11 @@
 
 import type { Points } from "../../../numerics/points.ts";
 import type { Agreement } from "../../../roster/roster.ts";
-import { EXACT_BITS } from "../../../secrecy/fixed-point.ts";
 import { sumOf } from "../../../stages/pooled.ts";
 import { refuse } from "../../../wire/problems.ts";
 import { isFuzzy, type LlfParams } from "../params.ts";
 
+const WORD_BITS = 64; // of a total, and of a real number
 const NEARLY_ALL = 0.95; // of more different values, a column counts as real numbers
 
 /** Refuses a session in which a party could solve the totals for the rows of others. */
@@ -31,19 +31,26 @@ export function checkValues(
 ): void {
   if (params.allowsSmallCohorts) return;
   const width = rows[0]!.length;
-  const needed = EXACT_BITS * unknownsNeeded(params, width);
-  const others = fewestOthers(params, agreement);
-  if (others * width >= needed) return; // a bit in each cell is enough
   const bits = Array.from({ length: width }, (_, f) => {
     const distinct = new Set(rows.map((row) => row[f])).size;
-    return distinct < NEARLY_ALL * rows.length ? Math.log2(distinct) : EXACT_BITS;
+    return distinct < NEARLY_ALL * rows.length ? Math.log2(distinct) : WORD_BITS;
   });
-  if (Math.floor(others * sumOf(bits)) < needed) {
+  const others = fewestOthers(params, agreement);
+  if (countUnknowns(bits, others) < unknownsNeeded(params, width)) {
     refuse(
       "guard-refused",
       "Columns repeat their values: totals would show which rows the parties have.",
     );
   }
+}
+
+/** The information in rows, in numbers as long as a word; `bits`: those of a cell. */
+function countUnknowns(bits: readonly number[], rows: number): number {
+  const ofRow = sumOf(bits);
+  // if few different rows are possible, how many there are of each determines all
+  const ofKinds = 2 ** Math.min(ofRow, 60) * Math.log2(rows + 1);
+  const isReal = bits.includes(WORD_BITS);
+  return (isReal ? rows * ofRow : Math.min(rows * ofRow, ofKinds)) / WORD_BITS;
 }
 
 function unknownsNeeded(params: LlfParams, width: number): number {
