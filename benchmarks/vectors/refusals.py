@@ -488,8 +488,9 @@ def of_columns(forger: Forger) -> list[Refusal]:
         ("measure", 1, "invalid-array", {"labels of fewer rows": drop_row}),
         (
             *("scatter", 0, _FAILED),
-            {"labels that were not told": lambda p: mark(p, 1, 3)},
+            {"a final label of a fourth cluster": lambda p: mark(p, 3)},
         ),
+        ("scatter", 0, "invalid-array", {"final labels of fewer rows": drop_row}),
     )
 
 

@@ -18,7 +18,7 @@ The second stage makes the updates:
 | task → contribution |
 |---|
 | `measure` → `distances`, at most T + 1 times |
-| `scatter` → `scattered`, if the last update changed no label |
+| `scatter` → `scattered`, for the final labels, unless nothing is published |
 
 The analyst knows which rows belong to a group, and reads how much farther each row is
 from the group's mean than from the mean of the first group. Let B (n, g - 1) have one
@@ -39,6 +39,7 @@ from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import AnalystRole, Ask, Finish, narrow_all
 from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.numerics.round_numbers import round_rows
 from clustering_protocols.quality.sums import calinski_harabasz
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.records.record import Record
@@ -52,7 +53,6 @@ from .maths import (
     build_scatter_encoding,
     choose_session_sample,
     fewest_rows_per_start,
-    hard_labels,
     subtract_first_distance,
 )
 from .params import LlfSession, LosslessFederated
@@ -126,12 +126,8 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsStat
         n_coinciding = len(total.T) - len({column.tobytes() for column in total.T})
         end = {"phase": "scatter", "rests": rests, "n_coinciding": n_coinciding}
         update = update.model_copy(update=end)
-        announced = hard_labels(_build_task(session, state))
-        if session.params.publish == "nothing" or not np.array_equal(
-            announced, update.labels
-        ):
+        if session.params.publish == "nothing":
             return _build_finish(session, update)
-        # ask for scatter only if the parties already have these labels
         task = messages.Scatter(labels=update.labels)
         return Ask.to_everybody(session, task, state=update)
 
@@ -182,9 +178,14 @@ def _record_update(
 def _ask_for_distances(session: LlfSession, state: messages.ColumnsState) -> Ask:
     params = session.params
     n_rows = session.n_rows(session.slots[0])
+    task = messages.MeasureDistances(
+        number=state.number,
+        labels=_NO_LABELS if params.fuzzy else state.labels,
+        memberships=state.memberships,
+    )
     return Ask.to_everybody(
         session,
-        _build_task(session, state),
+        task,
         state=state,
         dims={slot: {"n": n_rows, "k": params.n_clusters} for slot in session.slots},
         progress={
@@ -192,16 +193,6 @@ def _ask_for_distances(session: LlfSession, state: messages.ColumnsState) -> Ask
             "of_at_most": params.max_iter,
             "moved": [float(moved) for moved in state.tolerances[1:]],
         },
-    )
-
-
-def _build_task(
-    session: LlfSession, state: messages.ColumnsState
-) -> messages.MeasureDistances:
-    return messages.MeasureDistances(
-        number=state.number,
-        labels=_NO_LABELS if session.params.fuzzy else state.labels,
-        memberships=state.memberships,
     )
 
 
@@ -246,7 +237,7 @@ def _build_finish(
     published = large[:0] if silent else large
     summary = messages.ColumnsSummary(
         clusters=published,
-        cluster_sizes=sizes[published],
+        cluster_sizes=round_rows(sizes[published]),
         n_updates=n_updates,
         n_coinciding=None if silent else state.n_coinciding,
         tolerances=state.tolerances[1:],

@@ -3,20 +3,17 @@
 A party never sends its coordinates of the centroids. For the quality figures, parties
 also add up the scatter of the final clusters over their columns: the scatter of rows
 around the mean m_c of their cluster, and the scatter of these means around the mean m
-of all rows. Parties send this scatter only for the labels of the last update. For these
-labels, the second sum follows from the differences of distances that the analyst read
-in that update,
+of all rows. Both sums together are Σ ‖x - m‖², whatever the labels are. If the analyst
+has measured distances to the means m_c, the second sum follows from their differences,
 
     n_c ‖m_c - m_l‖² = Σ_{i in c} (‖x_i - m_l‖² - ‖x_i - m_c‖²),
-    Σ_c n_c ‖m_c - m‖² = Σ_{c<l} n_c n_l ‖m_c - m_l‖² / n,
+    Σ_c n_c ‖m_c - m‖² = Σ_{c<l} n_c n_l ‖m_c - m_l‖² / n.
 
-and both sums together are Σ ‖x - m‖², whatever the labels are. So the round in which
-parties send the scatter discloses only the total scatter of all rows.
+It has, if the last update changed no label. So parties send the scatter once in a run:
+it discloses the total scatter of all rows and, if labels still changed, that of these.
 """
 
 from __future__ import annotations
-
-from hashlib import sha256
 
 import numpy as np
 
@@ -45,7 +42,6 @@ from .maths import (
     choose_session_sample,
     draw_perturbation,
     fewest_rows_per_start,
-    hard_labels,
     move_centroids,
     perturbation_label,
 )
@@ -147,15 +143,14 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
             raise ProtocolFailed("The analyst asks for more updates than max_iter.")
         scale = scaler_of(context)
         question = dominance.DominanceQuestion({}, "")
-        memory: Record
+        memory: list[Record] = []
         if before is None:
             if context.session.params.start != "careful":  # else already checked
                 question = _check_before_upload(context, data, scale)
             V = equalise_coordinates(_start_centroids(context, data, scale), scale.step)
-            memory = StartCentroids(centroids=V)
+            memory = [StartCentroids(centroids=V)]
         else:
             V = _move_centroids(context, task, data, before)
-            memory = digest_labels(hard_labels(task))
         words = _encode_distances(context, data, scale, V)
         _mask_share(
             context, words, "distances", shifted=not context.session.params.fuzzy
@@ -163,7 +158,7 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
         own = messages.OwnCentroids(number=task.number, centroids=V)
         return Reply(
             contribution=messages.Distances(words=words),
-            remember=[memory, own],
+            remember=[*memory, own],
             notes=question.notes,
             asks=question.asks,
         )
@@ -183,14 +178,16 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
         """Return the outcome, with labels in the order of the rows in the party's table."""
         order = context.recall(RowOrder)
         result.require({"n": len(order.order)})
-        if result.figures.inertia is not None:
-            check_last_labels(context, result.labels)
+        labels = order.restore_own_order(result.labels)
+        rows = context.memory.get(messages.FinalRows)
+        if rows is not None and not np.array_equal(rows.labels, labels):
+            raise ProtocolFailed("The analyst returns other labels than it announced.")
         memberships = None
         if len(result.memberships):
             memberships = order.restore_own_order(result.memberships)
         own = context.recall(messages.OwnCentroids).centroids
         return Outcome(
-            labels=order.restore_own_order(result.labels),
+            labels=labels,
             cluster_sizes=result.cluster_sizes,
             centroids=scaler_of(context).unscale(own),
             memberships=memberships,
@@ -245,11 +242,15 @@ def _row_weights(context: LlfContext, task: messages.MeasureDistances) -> FloatA
         task.require({"n_memberships": len(order), "k": k})
         degrees[order] = task.memberships**params.exponent
         return degrees
-    task.require({"n_labels": len(order)})
-    if task.labels.max() >= k:
-        raise ProtocolFailed("The analyst named a cluster that does not exist.")
+    _check_labels(task, len(order), k)
     degrees[order, task.labels] = 1.0
     return degrees
+
+
+def _check_labels(task: _Task, n_rows: int, k: int) -> None:
+    task.require({"n_labels": n_rows})
+    if task.labels.max() >= k:
+        raise ProtocolFailed("The analyst named a cluster that does not exist.")
 
 
 def _encode_distances(
@@ -272,29 +273,13 @@ def _encode_distances(
     return words
 
 
-def digest_labels(labels: IntArray) -> messages.LabelsTold:
-    """Return the digest of announced labels (n,), as a record to remember."""
-    digest = sha256(np.ascontiguousarray(labels).tobytes()).hexdigest()
-    return messages.LabelsTold(digest=digest)
-
-
-def check_last_labels(context: LlfContext, labels: IntArray) -> None:
-    """Raise ProtocolFailed if the labels (n,) are not those of the last update."""
-    last = context.memory.get(messages.LabelsTold)
-    if last is None or last.digest != digest_labels(labels).digest:
-        raise ProtocolFailed(
-            "The analyst asks for figures of labels that are not those of the last "
-            "update."
-        )
-
-
 def _reply_scatter(
     context: LlfContext, task: messages.Scatter, data: DataSource
 ) -> Reply:
     """Send the masked Σ ‖x - m_c‖² and Σ n_c ‖m_c - m‖² over this party's columns."""
-    check_last_labels(context, task.labels)
     params, scale = context.session.params, scaler_of(context)
     k = params.n_clusters
+    _check_labels(task, data.n_rows, k)
     labels = np.empty(data.n_rows, dtype=np.int64)
     labels[context.recall(RowOrder).order] = task.labels
     sums, counts = np.zeros((k, scale.offset.size)), np.bincount(labels, minlength=k)

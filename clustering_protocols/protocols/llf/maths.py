@@ -262,7 +262,7 @@ def build_publication(
     return messages.PublishedResult(
         clusters=large.astype(np.int64),
         centroids=np.rint(scale.unscale(V) / grid) * grid,
-        sizes=round_rows(sizes[large]),
+        sizes=round_rows(final.counts[large]),
         n_updates=state.number,
         n_coinciding=None if silent else count_coinciding_centroids(state.centroids),
     )
@@ -333,14 +333,6 @@ def choose_sample(n_rows: int, n_columns: int) -> Sample:
 def fewest_rows_per_start(n_rows: int, k: int) -> int:
     """Return the least number of rows whose mean may be one of k initial centroids."""
     return max(1, min(LEAST_ROWS, n_rows // k))
-
-
-def hard_labels(task: messages.MeasureDistances) -> IntArray:
-    """Return a task's labels, or each row's strongest cluster if it has memberships."""
-    if not len(task.memberships):
-        return task.labels
-    labels: IntArray = np.argmax(task.memberships, axis=1).astype(np.int64)
-    return labels
 
 
 def build_scatter_encoding(session: LlfSession) -> FixedPoint:

@@ -334,7 +334,7 @@ class Distances(Record):
 class Scatter(Record):
     """Task: send the scatter of your columns within and between the final clusters.
 
-    labels: the last announced labels; a party refuses any others.
+    labels: the final labels, in the secret order.
     """
 
     kind = "scatter"
@@ -396,14 +396,6 @@ class ColumnsSummary(Record):
     n_updates: int
     n_coinciding: int | None = Field(default=None, ge=0)
     tolerances: Annotated[FloatArray, Spec("t", low=0)]
-
-
-class LabelsTold(Record):
-    """Memory for split columns: SHA-256 (hex) of the last announced labels."""
-
-    kind = "labels-told"
-
-    digest: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
 class OwnCentroids(Record):

@@ -111,7 +111,8 @@ class LosslessFederated(AlignedParams):
     publish: Literal["centroids", "sizes", "nothing"] = Field(
         default="centroids",
         description="What the analyst and the coordinator receive of the result: "
-        "final centroids and cluster sizes, sizes alone, or only that it exists. "
+        "final centroids (split rows) and cluster sizes, sizes alone, or only that it "
+        "exists. "
         "Centroids of a cluster of n rows are rounded to steps of at least max(1/20, "
         "5/n) standard deviations, and sizes to multiples of five.",
         json_schema_extra=PUBLISHED,

@@ -398,12 +398,15 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     def readers(self, params: LosslessFederated, layout: Layout) -> Mapping[str, str]:
         """Describe what each reader learns, depending on the split and on ``publish``."""
+        rows_split = _splits_rows(layout)
         published = {
-            "centroids": "rounded centroids and sizes",
-            "sizes": "sizes",
+            "centroids": "rounded centroids and sizes"
+            if rows_split
+            else "rounded sizes",
+            "sizes": "rounded sizes",
             "nothing": "that it exists",
         }[params.publish]
-        if _splits_rows(layout):
+        if rows_split:
             analyst = (
                 "Numbers of rows and variables, and how far centroids move in each "
                 "round."
@@ -542,7 +545,7 @@ def _column_stages(params: LosslessFederated) -> Iterator[Stage]:
             each_run=True,
         )
     limit = params.max_iter + 1
-    scatter = Exchange(messages.Scatter, messages.ScatterShare, 0)
+    scatter = Exchange(messages.Scatter, messages.ScatterShare)
     yield Stage(
         name=messages.UPDATES,
         analyst=_role("columns_analyst:ColumnsAnalyst"),

@@ -178,6 +178,17 @@ def test_figures_of_split_columns_are_scikit_learns(
     assert {name: getattr(run.figures[0], name) for name in of} == rounded
 
 
+@pytest.mark.parametrize("how", COLUMNS)
+def test_a_run_over_columns_that_max_iter_ends_has_figures(how: str) -> None:
+    X = np.random.default_rng(1).normal(size=(400, 6))
+    params = {**COLUMNS[how], "max_iter": 1, "init": "random_rows"}
+    run, Z, labels = of_columns(X, n_clusters=4, **params)
+    report, wanted = said(run.outcomes["r1c2"]), expected(Z, labels)
+    assert not report["converged"]
+    for name in ("inertia", "calinski_harabasz"):
+        assert report[name] == pytest.approx(wanted[name], rel=1e-9)
+
+
 def test_unpublished_columns_are_not_asked_for_their_scatter() -> None:
     run, _, _ = of_columns(load("wine"), n_clusters=3, publish="nothing")
     assert not run.figures
@@ -193,5 +204,5 @@ def test_figures_of_other_labels_than_the_result_are_refused() -> None:
     result = packets.parse(s.final_step.results["r1c2"]).read([messages.GroupLabels])
     other = dict(result) | {"labels": np.roll(result.labels, 1)}
     lie = messages.GroupLabels.model_validate(other)
-    with pytest.raises(ProtocolFailed, match="not those of the last update"):
+    with pytest.raises(ProtocolFailed, match="other labels than it announced"):
         ColumnsParty().conclude(s.context("r1c2"), lie, s.data["r1c2"])

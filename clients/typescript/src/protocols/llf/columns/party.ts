@@ -22,7 +22,7 @@ import type {
 import { inOwnOrder } from "../../../stages/digests.ts";
 import { sumOf } from "../../../stages/pooled.ts";
 import { groupStream, sumMember } from "../../../stages/secrets.ts";
-import { numbers, words } from "../../../wire/arrays.ts";
+import { numbers, words, type Ints } from "../../../wire/arrays.ts";
 import { refuse } from "../../../wire/problems.ts";
 import { move, nudgeOf } from "../centroids.ts";
 import { sumByLabel, sumByWeight } from "../cluster-sums.ts";
@@ -38,11 +38,11 @@ interface OwnCentroids {
 }
 
 const OWN = "own-centroids";
-const TOLD = "labels-told";
+const LABELS = "final-labels";
 
 export function columnUpdatesStage(params: LlfParams): Stage {
   const most = params.maxIterations + 1;
-  const scatter = { task: "scatter", answer: "scattered", least: 0 };
+  const scatter = { task: "scatter", answer: "scattered" };
   return {
     name: "updates",
     exchanges: [
@@ -61,9 +61,15 @@ function columnsRole(params: LlfParams): Role {
         ? scatter(context, params, task as UpdatesScatter, table)
         : measure(context, params, task as UpdatesMeasure, table),
     conclude(context, result): Outcome {
-      const { labels, cluster_sizes, figures } = result as ClosingGrouped;
+      const { labels, cluster_sizes } = result as ClosingGrouped;
       const found = numbers(labels);
-      if (figures.inertia !== null) checkTold(context, found);
+      const announced = context.memory.get(LABELS) as readonly number[] | undefined;
+      if (announced && announced.join() !== found.join()) {
+        refuse(
+          "protocol-failed",
+          "The analyst returns other labels than it announced.",
+        );
+      }
       const own = inOwnOrder(context.recall<readonly number[]>("order"), found);
       if (params.init === "given") return { labels: own };
       const order = orderBySize(numbers(cluster_sizes), []);
@@ -96,7 +102,7 @@ function measure(
     ),
   };
   const own: OwnCentroids = { number, centroids };
-  return { contribution, remember: { [OWN]: own, [TOLD]: labelsIn(asked) } };
+  return { contribution, remember: { [OWN]: own } };
 }
 
 /** The weight of each row in each cluster, in the order in which rows are sent. */
@@ -112,6 +118,14 @@ function degreesIn(
     }
     return given.map((row) => row.map((degree) => degree ** fuzzifier));
   }
+  return readLabels(labels, clusters, size).map((label) => {
+    const row = new Float64Array(clusters);
+    row[label] = 1;
+    return row;
+  });
+}
+
+function readLabels(labels: Ints, clusters: number, size: number): readonly number[] {
   const told = numbers(labels);
   if (told.length !== size) {
     refuse("invalid-array", "The analyst labels other rows than this party has.");
@@ -119,18 +133,7 @@ function degreesIn(
   if (told.some((label) => label >= clusters)) {
     refuse("protocol-failed", "The analyst named a cluster that does not exist.");
   }
-  return told.map((label) => {
-    const row = new Float64Array(clusters);
-    row[label] = 1;
-    return row;
-  });
-}
-
-/** The labels of an update: the largest degree of a row, the first of equal ones. */
-function labelsIn({ labels, memberships }: UpdatesMeasure): readonly number[] {
-  return memberships.shape[0]
-    ? pointsOf(memberships).map((row) => row.indexOf(Math.max(...row)))
-    : numbers(labels);
+  return told;
 }
 
 function startAt(points: Points, { steps }: Scaler): Points {
@@ -161,8 +164,8 @@ function scatter(
   asked: UpdatesScatter,
   table: Table,
 ): Reply {
-  checkTold(context, numbers(asked.labels));
-  const { rows, told: labels } = ownRows(context, params, table, numbers(asked.labels));
+  const announced = readLabels(asked.labels, params.clusters, table.rows.length);
+  const { rows, told: labels } = ownRows(context, params, table, announced);
   const { sums, counts } = sumByLabel(rows, labels, params.clusters);
   const means = sums.map((sum, c) => sum.map((x) => x / Math.max(counts[c]!, 1)));
   const middle = sums[0]!.map(
@@ -177,7 +180,7 @@ function scatter(
   const sum = { members: slots, name: "scatter", transcript };
   mask(hidden, sum, sumMember(context, "row"), params.leastParties);
   const contribution: UpdatesScattered = { kind: "scattered", words: words(hidden) };
-  return { contribution };
+  return { contribution, remember: { [LABELS]: announced } };
 }
 
 /** Scaled rows, and the label of each, in the order of the party's table. */
@@ -191,11 +194,4 @@ function ownRows<T>(
   const order = context.recall<readonly number[]>("order");
   const rows = table.rows.map((row) => scaler.scaled(row));
   return { rows, told: inOwnOrder(order, told) };
-}
-
-/** Refuses labels other than the last that were received. */
-function checkTold(context: PartyContext, labels: readonly number[]): void {
-  if (context.recall<readonly number[]>(TOLD).join() !== labels.join()) {
-    refuse("protocol-failed", "The analyst asks for figures of other labels.");
-  }
 }
