@@ -238,9 +238,11 @@ def build_publication(
     scale: Scaler,
     state: messages.Centroids,
     final: messages.FinalMeans,
-    sizes: IntArray,
 ) -> messages.PublishedResult:
     """Return the rounded centroids and sizes of the clusters that may be published.
+
+    Sizes are those of the sum that gives the means. With a quorum, other parties may
+    have taken part in the sum for the figures.
 
     The published centroids are the means of the final labels or, for fuzzy c-means, the
     last centroids. The centroid of a cluster of n rows is rounded to steps of at least
@@ -249,7 +251,7 @@ def build_publication(
     """
     params = session.params
     silent = params.publish == "nothing"
-    large = np.flatnonzero(sizes >= params.min_cluster_rows)
+    large = np.flatnonzero(final.counts >= params.min_cluster_rows)
     if silent:
         large = large[:0]
     with_centroid = large if params.publish == "centroids" else large[:0]

@@ -272,7 +272,7 @@ def _build_publication(
     """
     session, final = view.context.session, view.final_means(task, state)
     scale = view.scale
-    published = maths.build_publication(session, scale, state, final, sizes.sizes)
+    published = maths.build_publication(session, scale, state, final)
     if view.params.publish == "nothing":
         order = order_by_size(sizes.sizes, state.centroids)
     else:

@@ -34,7 +34,14 @@ from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout, Slot
-from tests.protocols.llf.llf_sessions import FALSE, START, plus, rows, session
+from tests.protocols.llf.llf_sessions import (
+    FALSE,
+    START,
+    plus,
+    rows,
+    session,
+    start_session,
+)
 
 
 def expected(away: Mapping[int, Collection[str]], n_parties: int = 5) -> FloatArray:
@@ -169,6 +176,31 @@ def test_who_is_away_at_the_end_gets_its_labels_all_the_same(
     s.play_round(absent=[away])
     s.run_to_end()
     ends_alike(s, expected({}))
+
+
+def test_a_cluster_of_parties_that_missed_the_means_is_not_published() -> None:
+    """Of 41 rows near the second centroid, 40 are with the party that misses `close`."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(290, 2))
+    X[199] += 15.0
+    X[250:] += 15.0
+    s = start_session(
+        X,
+        sizes=[50, 50, 50, 50, 90],
+        widest=20.0,
+        n_clusters=2,
+        scaling="none",
+        init="given",
+        initial_centroids=((0.0, 0.0), (15.0, 15.0)),
+        quorum=3,
+        choices={slot: {"allow_given_start": True} for slot in Layout.lattice(5).names},
+    )
+    s.play_until(messages.Close)
+    s.play_round(absent=["r5c1"])
+    s.run_to_end()
+    summary = engine.read_result(s.agreement, s.final_step.summary).arrays
+    assert summary["clusters"].tolist() == [0]
+    assert summary["sizes"].tolist() == [200]
 
 
 def test_a_party_absent_at_the_end_labels_its_rows() -> None:

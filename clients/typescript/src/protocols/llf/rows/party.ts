@@ -163,7 +163,7 @@ function tell(here: RowsRound, asked: UpdatesTell): Reply {
   const around = here.around(known, final, asked);
   const leads = asked.members[0] === context.slot;
   const told = leads
-    ? publish(params, scaler, known, final, around.sizes)
+    ? publish(params, scaler, known, final)
     : { clusters: [], centroids: [], sizes: [], coinciding: null };
   const converged = isAtRest(params, known.moved);
   const figures = figuresOf(around, final.means, known, converged);
@@ -190,7 +190,7 @@ function conclude(here: RowsRound, result: UpdatesClosed, table: Table): Outcome
   const told = context.memory.get(SIZES) as readonly number[] | undefined;
   const sizes = told ?? here.around(known, final, result).sizes;
   if (params.init === "given") return { labels };
-  const published = publish(params, scaler, known, final, sizes);
+  const published = publish(params, scaler, known, final);
   const order = orderClusters(params, known, sizes, published);
   return { labels: labels.map((label) => order.indexOf(label)) };
 }

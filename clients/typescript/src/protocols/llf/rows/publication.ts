@@ -19,29 +19,25 @@ export interface Published {
   readonly coinciding: number | null;
 }
 
-/**
- * Rounded centroids, and sizes in fives, of clusters that are large enough.
- *
- * @param sizes of all clusters, in the last sum; where a party was late in it, means are
- *   of other counts
- */
+/** Rounded centroids, and sizes in fives, of clusters that are large enough. */
 export function publish(
   params: LlfParams,
   scaler: Scaler,
   known: Known,
   { counts, means }: FinalMeans,
-  sizes: readonly number[],
 ): Published {
   if (params.publish === "nothing") {
     return { clusters: [], centroids: [], sizes: [], coinciding: null };
   }
-  const clusters = [...sizes.keys()].filter((c) => sizes[c]! >= params.minClusterRows);
+  const clusters = [...counts.keys()].filter(
+    (c) => counts[c]! >= params.minClusterRows,
+  );
   const points = isFuzzy(params) ? known.centroids : means;
   const shown = params.publish === "centroids" ? clusters : [];
   return {
     clusters,
     centroids: shown.map((c) => roundedMean(scaler, points[c]!, counts[c]!)),
-    sizes: clusters.map((c) => inFives(sizes[c]!)),
+    sizes: clusters.map((c) => inFives(counts[c]!)),
     coinciding: countCoinciding(known.centroids),
   };
 }
