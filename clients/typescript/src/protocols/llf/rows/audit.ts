@@ -16,7 +16,6 @@ import { labelRows } from "./passes.ts";
 
 const HISTORY = "row-history";
 const SHARE = 0.25;
-const FEWEST = 3; // so many rows may follow of the smallest table
 const MOST_ROWS = 2 ** 15; // of larger tables each sum counts as a row that follows
 const MOST_ITEMS = 2 ** 22; // of what is decomposed; beyond, a bound counts
 const NOTHING = 1e-9;
@@ -47,7 +46,7 @@ export function audit(
   labels: readonly number[],
 ): Readonly<Record<string, unknown>> {
   const size = labels.length;
-  const most = Math.max(FEWEST, Math.floor(SHARE * size));
+  const most = Math.floor(SHARE * size);
   const history = extend(historyOf(context, size), labels);
   const following = countFollowing(history, most);
   if (following > most) {
