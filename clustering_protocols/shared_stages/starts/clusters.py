@@ -197,7 +197,7 @@ def merge_centroids(
             "clusters."
         )
     centroids, weights = centroids[occupied], weights[occupied]
-    if len(centroids) < k:  # later updates separate centroids that coincide
+    if len(centroids) < k:  # c-means separates them later, degrees keep them together
         return np.resize(centroids, (k, centroids.shape[1]))
     runs = [_weighted_means(centroids, weights, k, stream) for _ in range(_N_INIT)]
     return min(runs, key=lambda run: run[0])[1]
