@@ -70,6 +70,9 @@ RISKS: Final[Mapping[str, Risk]] = {
         "analyst and the coordinator read what the terms publish.",
         remedy="Nothing; publish 'sizes' or 'nothing' tells analyst and coordinator "
         "less.",
+        detail="If a cluster has one row in any round, such as an outlier, every party "
+        "reads this row exactly. Of a cluster of few rows it reads their mean. "
+        "min_cluster_rows does not prevent this.",
         readers=tuple(_OF_ROWS.items()),
     ),
     "by-design-columns": Risk(
@@ -98,9 +101,9 @@ RISKS: Final[Mapping[str, Risk]] = {
     "small-clusters-move": Risk(
         level=RiskLevel.OPTION,
         harm=Harm.ROWS,
-        sentence="A cluster of few rows moves to their mean, which every party sees; "
-        "the centroid of a single row is that row.",
-        remedy="min_cluster_rows 10, the default.",
+        sentence="The analyst and the coordinator may read rounded means of fewer than "
+        "ten rows, and clusters of so few rows move to their mean.",
+        remedy="min_cluster_rows 10, the default; parties read such means all the same.",
     ),
     "members-can-be-subtracted": Risk(
         level=RiskLevel.OPTION,

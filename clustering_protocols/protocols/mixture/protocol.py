@@ -50,8 +50,9 @@ RISKS: Final[Mapping[str, Risk]] = {
         "1 equation for 2 unknown numbers of others.",
         remedy="Nothing; publish 'sizes' tells analyst and coordinator less.",
         detail="Your software counts equations over all sessions with the same rows, and "
-        "stops. Anyone who already knows rows, or colludes, has fewer unknown numbers. A "
-        "component of few rows reveals them: below min_cluster_rows it no longer moves. With "
+        "stops. Anyone who already knows rows, or colludes, has fewer unknown numbers. If "
+        "a component has the weight of one row, such as an outlier, every party reads this "
+        "row: below min_cluster_rows the component stays, but its sums are sent. With "
         "init 'given' the coordinator chooses around which points rows are added up.",
         readers=tuple(LEARNS.items()),
     ),
