@@ -855,7 +855,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Task: send the scatter of your columns within and between the final clusters.\n\nlabels: the last announced labels; a party refuses any others.",
+        "Task: send the scatter of your columns within and between the final clusters.\n\nlabels: the final labels, in the secret order.",
       title: "Scatter",
       type: "object",
       properties: {},
