@@ -61,9 +61,8 @@ def audit_update(context: LlfContext, data: DataSource) -> DegreeSums:
     runs = [context.memory.scope_to_run(run) for run in range(len(session.runs))]
     is_first = context.memory.get(DegreeSums) is None
     equations = params.n_clusters * (width + 1) * (1 + is_first * _CLOSING)
-    later = 0
-    if all(run.get(DegreeSums) is None for run in runs):
-        later = k * (width + 1) * (params.max_iter + _CLOSING) - equations
+    begins = all(run.get(DegreeSums) is None for run in runs)
+    planned = k * (width + 1) * (params.max_iter + _CLOSING)
 
     def remedy(unknowns: float) -> str:
         fit = int(unknowns / (MARGIN * k * (width + 1))) - _CLOSING
@@ -74,8 +73,8 @@ def audit_update(context: LlfContext, data: DataSource) -> DegreeSums:
         context,
         equations,
         lambda: count_unknowns(count_bits(data), fewest_rows_of_others(session)),
-        remedy if applies_to(params) else None,
-        later,
+        remedy if begins and applies_to(params) else None,
+        planned - equations,
     )
 
 
