@@ -263,6 +263,7 @@ def load_object(text: Any, max_names: int | None = None) -> Header:
 def _decoder(max_names: int | None) -> json.JSONDecoder:
     return json.JSONDecoder(
         object_pairs_hook=partial(_build_object, max_names),
+        parse_int=_parse_safe_integer,
         parse_constant=_parse_finite,
         parse_float=_parse_finite,
     )
@@ -284,6 +285,13 @@ def _build_object(limit: int | None, pairs: list[tuple[str, Any]]) -> Header:
     if len(value) < len(pairs):
         raise json.JSONDecodeError("a name appears twice in one object", "", 0)
     return value
+
+
+def _parse_safe_integer(digits: str) -> int:
+    number = int(digits)
+    if abs(number) >= 2**53:  # canonical JSON cannot write it: RFC 8785, section 3.2.2.3
+        raise json.JSONDecodeError("a whole number is beyond 2^53", "", 0)
+    return number
 
 
 def _parse_finite(digits: str) -> float:

@@ -182,6 +182,8 @@ MALFORMED = {
     "nested 1000 deep": file(NESTED.encode()),
     "our header nested 1000 deep": described({}, header=NESTED),
     "our header nested a level too deep": described({}, header=TOO_DEEP),
+    "our header with 2^53": described({}, header=json.dumps({"x": 2**53})),
+    "our header with -2^53": described({}, header=json.dumps({"x": [-(2**53)]})),
     "no metadata": file({}),
     "metadata that is a list": file({"__metadata__": ["coterie"]}),
     "another metadata key": file({"__metadata__": {"format": "{}"}}),
