@@ -142,9 +142,14 @@ SEPARATOR_REMEDY: Final = "write thousands without separators"
 _LEADING_ZERO: Final = re.compile(r"0\d+")
 _STARTS_WITH_DIGIT: Final = re.compile(r"[+-]?\d")
 _INFINITE: Final = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+_TIME: Final = (
+    r"[ T]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d*)?)?(?: ?[AaPp][Mm])?"
+    r"(?: ?(?:Z|UTC|[+-]\d{2}(?::?\d{2})?))?"
+)
+TIME: Final = re.compile(rf"{_TIME}\Z")
+"""The time of day at the end of a date."""
 _DATE: Final = re.compile(
-    r"\d{4}-\d{1,2}-\d{1,2}(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d*)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
-    r"|\d{1,2}([./-])\d{1,2}\1\d{2,4}"
+    rf"\d{{4}}-\d{{1,2}}-\d{{1,2}}(?:{_TIME})?|\d{{1,2}}([./-])\d{{1,2}}\1\d{{2,4}}"
 )
 BOOLEANS: Final = {
     "true": 1.0, "false": 0.0, "t": 1.0, "f": 0.0,
@@ -155,8 +160,12 @@ _SPACES: Final = " \u00a0\u2009\u202f"
 _SIGNS: Final = {" ": f"[{_SPACES}]", "'": "['\u2019]", ".": r"\.", ",": ","}
 _OPPOSITE_SIGN: Final = {".": ",", ",": "."}
 _LIMIT: Final = re.compile(r"([<>\u2264\u2265]=?)\s*(\S.*)")
-_YEAR_FIRST: Final = re.compile(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})(?:[ T].*)?")
-_SHORT_DATE: Final = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?:[ T].*)?")
+_YEAR_FIRST: Final = re.compile(
+    rf"(\d{{4}})([./-])(\d{{1,2}})\2(\d{{1,2}})(?:{_TIME})?"
+)
+_SHORT_DATE: Final = re.compile(
+    rf"(\d{{1,2}})([./-])(\d{{1,2}})\2(\d{{4}})(?:{_TIME})?"
+)
 _SERIAL: Final = re.compile(r"(\d{1,7})(?:[.,]\d+)?")
 SHORT_YEAR: Final = re.compile(r"0{0,2}\d{1,2}([./-])\d{1,2}\1\d{1,2}")
 _EXCEL_EPOCH: Final = date(1899, 12, 30)
@@ -463,12 +472,22 @@ def detect_dialect(text: str, settings: Dialect) -> tuple[Dialect, list[str]]:
     dialect = replace(settings, skip=skip, delimiter=delimiter)
     if settings.skip is not None:
         return dialect, []
+    if skip and lines[skip - 1].startswith("#") and _names_row_below(
+        text, with_comment := replace(dialect, skip=skip - 1)
+    ):
+        dialect, skip = with_comment, skip - 1
     head = list(islice(_numbered_rows(text, dialect), HEAD_ROWS))
     n = count_titles([cells for _, cells in head])
     if not n:
         return dialect, []
     skip += head[n - 1][0]
     return replace(dialect, skip=skip), [title_warning(skip, "line")]
+
+
+def _names_row_below(text: str, dialect: Dialect) -> bool:
+    """Return whether the first row names the cells of the second, which holds a value."""
+    rows = [cells for _, cells in islice(_numbered_rows(text, dialect), 2)]
+    return len({*map(len, rows)}) == 1 and _has_value(rows[-1])
 
 
 def split_into_rows(text: str, dialect: Dialect) -> list[list[str]]:
@@ -534,11 +553,12 @@ def count_titles(rows: Sequence[Sequence[str]]) -> int:
     median_count = median([count for count in filled if count] or [0])
     for index, count in enumerate(filled[: _MOST_TITLES + 1]):
         if 2 * count > median_count:
-            has_value = any(
-                is_date(cell) or is_any_number(cell) for cell in rows[index]
-            )
-            return 0 if has_value else index
+            return 0 if _has_value(rows[index]) else index
     return 0
+
+
+def _has_value(cells: Iterable[str]) -> bool:
+    return any(is_date(cell) or is_any_number(cell) for cell in cells)
 
 
 def title_warning(n: int, word: str) -> str:

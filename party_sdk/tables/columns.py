@@ -27,6 +27,7 @@ from party_sdk.tables.cells import (
     BOOLEANS,
     SEPARATOR_REMEDY,
     SHORT_YEAR,
+    TIME,
     CellForm,
     Kind,
     is_number,
@@ -284,7 +285,7 @@ def _look_up(
 
 def _parse_day(text: str) -> float:
     try:
-        return float(parse_day_number(text[:10]))
+        return float(parse_day_number(TIME.sub("", text)))
     except ValueError:
         return math.nan
 

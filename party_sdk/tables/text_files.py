@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -450,12 +451,12 @@ def _guess_encoding(pieces: Iterable[bytes]) -> str:
     """Return utf-8 if the pieces are valid; else cp1252, or latin-1 if it fits better."""
     decoder, byte_values = codecs.getincrementaldecoder("utf-8")(), set[int]()
     is_utf8 = True
-    for piece in pieces:
+    for piece in chain(pieces, [b""]):
         if piece.isascii() and is_utf8 and not decoder.getstate()[0]:
             continue
         byte_values |= set(piece.translate(None, _ASCII))
         try:
-            decoder.decode(piece)
+            decoder.decode(piece, final=not piece)
         except UnicodeDecodeError:
             is_utf8 = False
     if is_utf8:
