@@ -143,7 +143,6 @@ class TableSpec:
         return replace(options, schema=schema, preparation=preparation)
 
     def _name_id_column(self, schema: Schema | None) -> str | None:
-        from party_sdk.tables import examine_table
         from party_sdk.tables.drafts import find_id_column
 
         options = self.options
@@ -155,9 +154,6 @@ class TableSpec:
             return None
         allow = (*options.allow, "running-number")
         plain = replace(options, columns=None, schema=None, allow=allow)
-        report, _ = examine_table(self.path, plain)
         fields = {*(options.columns or ()), *(() if schema is None else schema.names)}
-        columns = [column for column in report.columns if column.name not in fields]
-        report = report.model_copy(update={"columns": tuple(columns)})
-        id_column = find_id_column(Path(self.path), plain, report)
-        return self.name_ids([column.name for column in columns], id_column)
+        columns, id_column = find_id_column(self.path, plain, fields)
+        return self.name_ids(columns, id_column)

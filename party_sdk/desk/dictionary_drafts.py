@@ -9,7 +9,7 @@ from typing import Final, Self
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.schema import Schema
 from party_sdk.desk.responses import Form, path_in
-from party_sdk.tables import ReadOptions, examine_table
+from party_sdk.tables import ReadOptions
 from party_sdk.tables.drafts import draft_dictionary, find_id_column
 from party_sdk.tables.variables import DictionaryDraft, Variable
 
@@ -91,9 +91,7 @@ class TableDraft:
         if self.ids and not self.listed:
             return self  # the ids were typed together with the table
         options = ReadOptions(allow=("running-number",))
-        id_column = find_id_column(
-            self.path, options, examine_table(self.path, options)[0]
-        )
+        _, id_column = find_id_column(self.path, options)
         return replace(self, ids=() if id_column is None else (id_column,))
 
     def dictionary(self) -> tuple[Schema, list[str]]:

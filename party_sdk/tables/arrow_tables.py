@@ -94,9 +94,8 @@ class ArrowSource(TableSource):
                 names.all, self.kinds, sample_cells, self.forms
             )
 
-    @property
-    def row_locations(self) -> RowLocations:
-        """The row numbers of the table, without empty rows."""
+    def locations(self) -> RowLocations:
+        """Return the row numbers of the table, without empty rows."""
         first, empty = self._unpacked.first, np.array(self._unpacked.empty, np.int64)
         end = first + len(self._table) + len(empty)
         return RowLocations(
@@ -120,7 +119,7 @@ class ArrowSource(TableSource):
     def findings(self) -> list[Finding]:
         """Return the problems of the file, and text columns with ambiguous numbers."""
         findings = [Finding(what=problem) for problem in self._unpacked.problems]
-        return [*findings, *self._sign_findings(self.row_locations)]
+        return [*findings, *self._sign_findings()]
 
 
 def frame_source(

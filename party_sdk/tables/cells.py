@@ -472,8 +472,10 @@ def detect_dialect(text: str, settings: Dialect) -> tuple[Dialect, list[str]]:
     dialect = replace(settings, skip=skip, delimiter=delimiter)
     if settings.skip is not None:
         return dialect, []
-    if skip and lines[skip - 1].startswith("#") and _names_row_below(
-        text, with_comment := replace(dialect, skip=skip - 1)
+    if (
+        skip
+        and lines[skip - 1].startswith("#")
+        and _names_row_below(text, with_comment := replace(dialect, skip=skip - 1))
     ):
         dialect, skip = with_comment, skip - 1
     head = list(islice(_numbered_rows(text, dialect), HEAD_ROWS))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from enum import StrEnum
@@ -21,6 +21,7 @@ from pyarrow import compute
 from pydantic import BaseModel, ConfigDict
 
 from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.shared_stages.alignment.cell_values import is_missing_word
 from clustering_protocols.shared_stages.statistics.units import CONVERSIONS, OTHER_NAMES
 from clustering_protocols.terms.schema import Field, Level, Schema, normalise_text
@@ -36,7 +37,7 @@ from party_sdk.tables.cells import (
     read_date,
     read_number,
 )
-from party_sdk.tables.columns import Column, to_texts
+from party_sdk.tables.columns import Column, join_ids, to_texts
 from party_sdk.tables.guards import lone_values, marks_totals
 from party_sdk.tables.mapping import (
     MOST_LINES,
@@ -49,15 +50,15 @@ from party_sdk.tables.mapping import (
 )
 from party_sdk.tables.read_options import ReadOptions
 from party_sdk.tables.report import CheckReport, mask_text
-from party_sdk.tables.source import SignWatch
+from party_sdk.tables.source import SignWatch, Source
 from party_sdk.tables.table_opening import (
-    Excerpt,
-    examine_table,
+    column_texts,
     file_of,
-    read_column,
+    open_source,
     read_excerpt,
     read_labels,
 )
+from party_sdk.tables.table_reading import examine_source
 from party_sdk.tables.unpacking import Labels
 from party_sdk.tables.variables import DictionaryDraft
 from party_sdk.tables.words import (
@@ -81,7 +82,6 @@ _MOST_PAIRS: Final = 40_000
 _MOST_TEXTS: Final = 20_000
 _MOST_CELLS: Final = 200
 _MOST_LETTERS: Final = 5
-_MOST_COMPARED: Final = 200_000
 _THOUSANDS: Final[tuple[Thousands, ...]] = (",", ".", " ", "'")
 _YEAR_LAST: Final[tuple[DateOrder, ...]] = ("day-first", "month-first")
 
@@ -104,13 +104,19 @@ def draft_dictionary(
 
     Raises InvalidData if the table cannot be read.
     """
-    report, _ = examine_table(table, options)
-    report.raise_for_problems()
+    with open_source(table, options) as source:
+        return _draft_dictionary(source, table, options, confirm)
+
+
+def _draft_dictionary(
+    source: Source, table: Any, options: ReadOptions, confirm: Confirm
+) -> DictionaryDraft:
+    report = _read_report(source, table, options)
     mapping = options.mapping or TableMapping()
     codebook = read_labels(table)
     sign = report.dialect.get("decimal", ".")
     all_words, decimals = _read_words_and_decimals(
-        table,
+        source,
         options,
         word_columns=[
             column.name
@@ -129,8 +135,8 @@ def draft_dictionary(
     reasons: dict[str, str] = {}
     for column in report.columns:
         name, kind, words = column.name, column.type, all_words.get(column.name, [])
-        source = mapping.source_of(name)
-        labels = {} if mapping.changes(name) else codebook.labels.get(source, {})
+        header = mapping.source_of(name)
+        labels = {} if mapping.changes(name) else codebook.labels.get(header, {})
         codes = {value: text for value, text in labels.items() if value.is_integer()}
         parts: dict[str, Any] = {"type": kind}
         reason = ""
@@ -155,7 +161,7 @@ def draft_dictionary(
             reason = "no value in any row"
         elif kind == "integer" and column.least is None:
             reason = "whole numbers that rise row by row: they may be ids"
-        changes = {"title": codebook.titles.get(source, "")[:200]}
+        changes = {"title": codebook.titles.get(header, "")[:200]}
         if reason:
             reasons[name] = reason
             changes["role"] = "leave-out"
@@ -165,8 +171,16 @@ def draft_dictionary(
     return replace(DictionaryDraft.from_schema(schema), reasons=reasons)
 
 
+def _read_report(source: Source, table: Any, options: ReadOptions) -> CheckReport:
+    """Read a source and return its report. Raises InvalidData if it has problems."""
+    path = file_of(table)
+    report, _ = examine_source(source, options, "" if path is None else path.name)
+    report.raise_for_problems()
+    return report
+
+
 def _read_words_and_decimals(
-    table: Any,
+    source: Source,
     options: ReadOptions,
     word_columns: Sequence[str],
     number_columns: Sequence[str],
@@ -176,7 +190,7 @@ def _read_words_and_decimals(
     words_by_column: dict[str, set[str]] = {name: set() for name in word_columns}
     decimals = dict.fromkeys(number_columns, 0)
     names = [*dict.fromkeys([*word_columns, *number_columns])]
-    for pieces in read_excerpt(table, options, naming=names).batches if names else ():
+    for pieces in read_excerpt(source, naming=names).batches if names else ():
         for name, piece in zip(names, pieces.columns, strict=True):
             if name in decimals:
                 decimals[name] = max(decimals[name], _n_decimals(piece, sign))
@@ -338,30 +352,40 @@ def draft_mapping(table: Any, options: ReadOptions, schema: Schema) -> Proposal:
         mapping=None,
         dialect=options.file_dialect,
     )
-    ids, path = options.id_columns, file_of(table)
-    free_columns = [
-        name
-        for name in read_excerpt(table, plain).names
-        if name not in ids and fits_in_mapping(name)
-    ]
+    with open_source(table, plain) as source:
+        return _propose_mapping(source, table, plain, schema)
+
+
+def _propose_mapping(
+    source: Source, table: Any, options: ReadOptions, schema: Schema
+) -> Proposal:
+    ids, path, dialect = options.id_columns, file_of(table), options.file_dialect
+    names = source.names.all
+    free_columns = [name for name in names if name not in ids and fits_in_mapping(name)]
     codebook = read_labels(table)
     is_large = len(free_columns) * len(schema.fields) > _MOST_PAIRS
-    names = set(free_columns)
     matches = {
         field.name: {
             name: _compare_names(field, name, codebook.titles.get(name, ""))
-            for name in (names & {field.name} if is_large else free_columns)
+            for name in ({*free_columns} & {field.name} if is_large else free_columns)
         }
         for field in schema.fields
     }
     sources = _assign_columns(matches)
     columns_read = list(dict.fromkeys([*sources.values(), *ids, *free_columns[:1]]))
-    excerpt = read_excerpt(table, plain, naming=columns_read)
+    excerpt = read_excerpt(source, naming=columns_read)
     counts = _count_texts(excerpt.batches, columns_read)
+    cells = pa.Table.from_batches(excerpt.batches) if excerpt.batches else None
+    id_cells = (
+        []
+        if cells is None
+        else [cells.column(columns_read.index(name)).combine_chunks() for name in ids]
+    )
+    forms = dict(zip(names, source.forms, strict=True))
     columns = []
     for field in schema.fields:
         field_matches = matches[field.name]
-        source = sources.get(field.name)
+        header = sources.get(field.name)
         column = ColumnProposal(
             name=field.name,
             title=field.title,
@@ -372,26 +396,26 @@ def draft_mapping(table: Any, options: ReadOptions, schema: Schema) -> Proposal:
                 sorted(field_matches, key=lambda name: -field_matches[name].score)
             ),
         )
-        if source is not None:
-            form = excerpt.forms[source]
+        if header is not None:
             draft = _draft_cells(
-                field, source, counts[source], form, plain.dialect.codes, codebook
+                field, header, counts[header], forms[header], dialect.codes, codebook
             )
-            draft |= {"source": source, **field_matches[source]._asdict()}
+            draft |= {"source": header, **field_matches[header]._asdict()}
             del draft["score"]
             column = column.model_copy(update=draft)
         columns.append(column)
     label_columns = dict.fromkeys([*ids, *free_columns[:1]])
     totals = {name: tuple(filter(marks_totals, counts[name])) for name in label_columns}
-    layout = {n: v for n, v in excerpt.format.items() if n in {"sheet", "skip"}}
+    format_description = source.format_description.items()
+    layout = {n: v for n, v in format_description if n in {"sheet", "skip"}}
     return Proposal(
         file="" if path is None else path.name,
         rows=sum(map(len, excerpt.batches)),
-        dialect=replace(plain.dialect, **layout),
+        dialect=replace(dialect, **layout),
         columns=tuple(columns),
         unused=tuple(name for name in free_columns if name not in sources.values()),
         totals=dict([item for item in totals.items() if item[1]][:1]),
-        copies=_find_copies(excerpt, [columns_read.index(name) for name in ids]),
+        copies=_find_copies(source, id_cells),
     )
 
 
@@ -410,25 +434,37 @@ def _count_texts(
     return counters
 
 
-def _find_copies(excerpt: Excerpt, ids: Sequence[int]) -> tuple[int, ...]:
+def _find_copies(source: Source, ids: Sequence[pa.Array]) -> tuple[int, ...]:
     """Return the line numbers of rows that repeat an earlier row, including its id.
 
-    Without ids, or with more than _MOST_COMPARED rows, the result is empty.
+    ids: the cells of the id columns. The result is empty without them, and if it is
+        uncertain on which lines rows begin.
     """
-    if not ids or sum(map(len, excerpt.batches)) > _MOST_COMPARED:
+    if not ids:
         return ()
-    rows_so_far: set[tuple[str | None, ...]] = set()
-    copies: list[int] = []
-    rows = (
-        row
-        for batch in excerpt.batches
-        for row in zip(*(to_texts(c).to_pylist() for c in batch.columns), strict=True)
-    )
-    for number, row in enumerate(rows):
-        if row in rows_so_far and any(row[index] for index in ids):
-            copies.append(number)
-        rows_so_far.add(row)
-    return tuple(excerpt.locations.numbers_of_rows(copies[:MOST_LINES]))
+    keys, is_empty = join_ids(ids)
+    groups = _group_rows([keys])
+    rows = np.flatnonzero((np.bincount(groups)[groups] > 1) & ~is_empty)
+    if not len(rows):
+        return ()
+    excerpt = read_excerpt(source, naming=source.names.all)
+    repeated = pa.Table.from_batches(excerpt.batches).take(pa.array(rows))
+    groups = _group_rows(column.combine_chunks() for column in repeated.columns)
+    first: Any = np.unique(groups, return_index=True)[1]
+    copies = np.delete(rows, first)[:MOST_LINES].tolist()
+    lines = excerpt.locations.numbers_of_rows(copies)
+    return tuple(line for line in lines if line is not None)
+
+
+def _group_rows(columns: Iterable[pa.Array]) -> IntArray:
+    """Return int64 (n,): a number for each row, the same for rows with equal cells."""
+    groups: Any = 0
+    for cells in columns:
+        coded = to_texts(cells).dictionary_encode(null_encoding="encode")
+        codes = coded.indices.to_numpy().astype(np.int64)
+        combined = groups * len(coded.dictionary) + codes
+        groups = np.unique(combined, return_inverse=True)[1]
+    return np.asarray(groups, dtype=np.int64)
 
 
 class _Match(NamedTuple):
@@ -779,15 +815,15 @@ def draft_options(
     """
     # row numbers are no error here: they become the ids or are left out
     options = replace(options, allow=(*options.allow, "running-number"))
-    report, _ = examine_table(table, options)
-    report.raise_for_problems()
-    columns = report.columns
-    if not options.id_columns and (id_column := find_id_column(table, options, report)):
-        options = replace(options, id_column=id_column)
-        columns = tuple(column for column in columns if column.name != id_column)
-    draft = draft_dictionary(
-        table, options, lambda _, words: 1 < len(words) <= _MOST_WORDS
-    )
+    with open_source(table, options) as source:
+        report = _read_report(source, table, options)
+        columns = report.columns
+        if not options.id_columns and (id_column := _find_id_column(source, report)):
+            options = replace(options, id_column=id_column)
+            columns = tuple(column for column in columns if column.name != id_column)
+        draft = _draft_dictionary(
+            source, table, options, lambda _, words: 1 < len(words) <= _MOST_WORDS
+        )
     reasons = {**draft.reasons, **dict.fromkeys(leave_out, "true classes")}
     for column in columns:
         if column.type == "date":
@@ -808,14 +844,29 @@ def draft_options(
 
 
 def find_id_column(
-    table: Path, options: ReadOptions, report: CheckReport
-) -> str | None:
-    """Return the column that seems to hold unique ids, or None if there is none.
+    table: Any, options: ReadOptions, exclude: Collection[str] = ()
+) -> tuple[list[str], str | None]:
+    """Return a table's columns, and the one that seems to hold unique ids, if any.
 
     The first column is a candidate if it holds words. Any other column is a candidate
     if it holds rising whole numbers, or if it has a name such as ``id`` and holds words
     or whole numbers.
+
+    exclude: columns to ignore.
+
+    A table that cannot be read has no columns.
     """
+    try:
+        with open_source(table, options) as source:
+            report, _ = examine_source(source, options, "")
+            columns = tuple(c for c in report.columns if c.name not in exclude)
+            report = report.model_copy(update={"columns": columns})
+            return [c.name for c in columns], _find_id_column(source, report)
+    except InvalidData:
+        return [], None
+
+
+def _find_id_column(source: Source, report: CheckReport) -> str | None:
     for index, column in enumerate(report.columns):
         has_id_name = bool(fold_words(column.name) & _ID_WORDS)
         rises = column.type == "integer" and column.least is None
@@ -824,7 +875,6 @@ def find_id_column(
             has_words or rises or (has_id_name and column.type == "integer")
         ):
             continue
-        cells = read_column(table, column.name, options)
-        if len(set(cells)) == report.rows:
+        if len(set(column_texts(source, column.name))) == report.rows:
             return column.name
     return None

@@ -26,7 +26,7 @@ from party_sdk.tables.columns import to_texts, without_codes
 from party_sdk.tables.read_options import ReadOptions
 from party_sdk.tables.report import KeyPreview
 from party_sdk.tables.table import Table
-from party_sdk.tables.table_opening import list_columns, read_excerpt
+from party_sdk.tables.table_opening import list_columns, open_source, read_excerpt
 from party_sdk.tables.words import fold, fold_words
 
 _ROLES: Final = {
@@ -171,7 +171,9 @@ def linking_ids(table: Any, options: ReadOptions, keys: Sequence[str]) -> list[s
     """Read the linking id of each row: the joined cells of all columns of the keys."""
     codes, columns = options.file_dialect.codes, key_columns(keys)
     ids: list[str] = []
-    for batch in read_excerpt(table, options, naming=columns).batches:
+    with open_source(table, options, columns) as source:
+        batches = read_excerpt(source, naming=columns).batches
+    for batch in batches:
         cells = [
             without_codes(to_texts(column), codes).to_pylist()
             for column in batch.columns
@@ -216,9 +218,9 @@ def find_unlinked_rows(
 ) -> list[UnlinkedRow]:
     """Return the rows that were not linked to other parties' rows by match keys."""
     rows = np.flatnonzero(labels < 0).tolist()
-    lines, word = [row + 1 for row in rows], "row"
+    word, lines = "row", [row + 1 for row in rows]
     if isinstance(data, Table):
-        lines, word = data.locations.numbers_of_rows(rows), data.locations.word
+        word, lines = data.locations.name_rows(rows)
     return [
         UnlinkedRow(
             line,

@@ -246,7 +246,6 @@ class MappedSource(Source):
             PLAIN if mapping.changes(name) else self._source_forms[header]
             for header, name in pairs
         ]
-        self._row_locations: RowLocations | None = source.row_locations
         self._n_yielded = 0
         self._omitted_rows = np.empty(0, np.int64)
         # lines to leave out that cannot be split into cells, and those without a row
@@ -274,18 +273,9 @@ class MappedSource(Source):
         """The format of the table, as the unmapped source describes it."""
         return self._source.format_description
 
-    @property
-    def row_locations(self) -> RowLocations:
-        """The line or row numbers of the rows that take part."""
-        locations = self._row_locations or self._source.row_locations
-        return locations.without_rows(self._omitted_rows)
-
-    def last_row_locations(self) -> RowLocations | None:
-        """Return the line or row numbers of the rows read last; None if uncertain."""
-        locations = self._source.last_row_locations()
-        if locations is None or self._row_locations is None:
-            return None
-        return locations.without_rows(self._omitted_rows)
+    def locations(self) -> RowLocations:
+        """Return the line or row numbers of the rows that take part."""
+        return self._source.locations().without_rows(self._omitted_rows)
 
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
@@ -300,9 +290,11 @@ class MappedSource(Source):
         n_ids = len(id_columns)
         names = [*(c.source for c in id_columns), *self._mapping.leave_out.values]
         self._n_yielded = 0
-        lines = self._find_omitted_rows()
+        source_columns = [column.source_column for column in mapped]
+        first_name = [*names, *(column.name for column in source_columns)][:1]
+        lines = self._find_omitted_rows(first_name)
         begin = 0
-        for batch in self._source.batches([c.source_column for c in mapped], names):
+        for batch in self._source.batches(source_columns, names):
             n_rows = len((*batch.cells, *batch.names)[0])
             mask = self._participation_mask(begin, n_rows, lines, batch.names[n_ids:])
             begin += n_rows
@@ -341,20 +333,22 @@ class MappedSource(Source):
         form = self._source_forms.get(source, PLAIN)
         return MappedColumn(replace(column, codes=codes, form=form), source, mapping)
 
-    def _find_omitted_rows(self) -> IntArray:
+    def _find_omitted_rows(self, naming: Sequence[str]) -> IntArray:
+        """Return the indices of the rows on lines to leave out, from a pass of its own."""
         self._omitted_rows = np.empty(0, np.int64)
         lines = {*self._mapping.leave_out.lines}
         if not lines:
             return self._omitted_rows
-        self._row_locations = self._source.find_rows()
-        if self._row_locations is None:
+        for _ in self._source.batches([], naming):
+            pass
+        locations = self._source.locations()
+        if (numbers := locations.numbers) is None:
             return self._omitted_rows
-        numbers = self._row_locations.numbers
         # no row begins in the header, or on the later lines of a cell
-        first_lines = lines.intersection(self._source.row_locations.numbers.tolist())
-        self._broken_lines = first_lines.difference(numbers.tolist())
-        self._absent_lines = lines - first_lines
-        return np.flatnonzero(np.isin(numbers, list(lines)))
+        lines.difference_update(numbers.tolist())
+        self._broken_lines = lines & locations.unread
+        self._absent_lines = lines - self._broken_lines
+        return np.flatnonzero(np.isin(numbers, self._mapping.leave_out.lines))
 
     def _participation_mask(
         self, begin: int, n_rows: int, lines: IntArray, columns: Sequence[pa.Array]
@@ -392,7 +386,7 @@ class MappedSource(Source):
         findings += [
             Finding(what=absent, line=line) for line in sorted(self._absent_lines)
         ]
-        if not findings and self._row_locations is None:
+        if not findings and lines and not self._source.locations().is_certain:
             uncertain = (
                 "quotation marks inside cells hide on which lines rows begin: delete the "
                 "marks, or leave rows out by a cell, in leave_out.values"

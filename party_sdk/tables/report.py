@@ -51,7 +51,7 @@ class CellProblem(BaseModel, frozen=True):
 
     values: pairs of a value and its number of rows, the most frequent value first.
     n_rows: number of rows with a wrong value, including values that are not listed.
-    line: line or row number of the first of these rows.
+    line: line or row number of the first of these rows; None if it is uncertain.
     hint: a possible remedy; empty if there is none.
     """
 
@@ -59,7 +59,7 @@ class CellProblem(BaseModel, frozen=True):
     what: str
     values: tuple[tuple[str, int], ...] = Field(repr=False)
     n_rows: int
-    line: int
+    line: int | None
     hint: str = ""
 
     def to_sentence(self, word: str) -> str:
@@ -75,8 +75,9 @@ class CellProblem(BaseModel, frozen=True):
         if len(parts) == 1:
             kind, colon, levels = self.what.partition(";")
             verdict = f"is {_SINGULAR.get(kind, kind)}{colon}{levels}"
+        first = "" if self.line is None else f" (first: {word} {self.line})"
         hint = f"; {self.hint}" if self.hint else ""
-        return f"{self.column}: {', '.join(parts)} {verdict} (first: {word} {self.line}){hint}"
+        return f"{self.column}: {', '.join(parts)} {verdict}{first}{hint}"
 
 
 class ColumnReport(BaseModel, frozen=True):

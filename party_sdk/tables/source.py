@@ -26,27 +26,53 @@ from party_sdk.tables.report import Finding, mask_text
 
 
 class RowLocations:
-    """The line or row numbers of a table's rows, for use in messages.
+    """The line or row numbers of the rows that a pass over a table read, for messages.
 
     word: what the numbers count: ``line`` in a text file, ``row`` in other tables.
     find: computes ``numbers`` when they are first needed.
-    n_omitted: number of the table's rows that were left out.
+    unread: numbers of the lines that cannot be split into cells.
+    n_omitted: number of the table's rows that were left out, with unread ones.
     """
 
     def __init__(
-        self, word: str, find: Callable[[], IntArray], n_omitted: int = 0
+        self,
+        word: str,
+        find: Callable[[], IntArray | None],
+        unread: Collection[int] = (),
+        n_omitted: int = 0,
     ) -> None:
-        self.word, self.n_omitted, self._find = word, n_omitted, find
+        self.word, self.unread, self._find = word, frozenset(unread), find
+        self.n_omitted = n_omitted or len(self.unread)
 
     @cached_property
-    def numbers(self) -> IntArray:
-        """Return the line or row number of each row, int64 (n,), counted from 1."""
+    def numbers(self) -> IntArray | None:
+        """The line or row number of each row, int64 (n,), counted from 1.
+
+        None if stray quotation marks make it uncertain where rows begin.
+        """
         return self._find()
 
-    def numbers_of_rows(self, rows: Iterable[int]) -> list[int]:
-        """Return the line or row numbers of the rows with these indices."""
-        numbers: list[int] = self.numbers[list(rows)].tolist()
-        return numbers
+    @property
+    def is_certain(self) -> bool:
+        """Whether the numbers are certain."""
+        return self.numbers is not None
+
+    def numbers_of_rows(self, rows: Iterable[int]) -> list[int | None]:
+        """Return the numbers of the rows with these indices; None if uncertain."""
+        indices = list(rows)
+        if not indices or self.numbers is None:
+            return [None] * len(indices)
+        return [*self.numbers[indices].tolist()]
+
+    def name_rows(self, rows: Iterable[int]) -> tuple[str, list[int]]:
+        """Return ``line`` or ``row``, and the numbers of the rows with these indices.
+
+        Rows are counted if their line numbers are uncertain.
+        """
+        indices = list(rows)
+        if not indices or self.numbers is None:
+            return "row", [index + 1 for index in indices]
+        return self.word, self.numbers[indices].tolist()
 
     def without_rows(self, rows: IntArray) -> RowLocations:
         """Return a copy without the rows with these indices."""
@@ -54,16 +80,10 @@ class RowLocations:
             return self
         return RowLocations(
             self.word,
-            lambda: np.delete(self.numbers, rows),
+            lambda: None if self.numbers is None else np.delete(self.numbers, rows),
+            self.unread,
             self.n_omitted + len(rows),
         )
-
-    def without_numbers(self, numbers: Collection[int]) -> RowLocations:
-        """Return a copy without the rows with these line or row numbers."""
-        if not numbers:
-            return self
-        is_left_out = np.isin(self.numbers, list(numbers))
-        return self.without_rows(np.flatnonzero(is_left_out))
 
 
 Cells: TypeAlias = Sequence[pa.Array]
@@ -155,11 +175,6 @@ class Source(ABC):
 
     @property
     @abstractmethod
-    def row_locations(self) -> RowLocations:
-        """Return the line or row numbers of the table's rows."""
-
-    @property
-    @abstractmethod
     def warnings(self) -> Sequence[str]:
         """Return warnings about formats that had to be guessed."""
 
@@ -182,19 +197,9 @@ class Source(ABC):
     def findings(self) -> list[Finding]:
         """Return the problems found by the last pass over the rows, such as bad lines."""
 
-    def last_row_locations(self) -> RowLocations | None:
-        """Return the line or row numbers of the rows that the last pass read.
-
-        Returns None if stray quotation marks make it uncertain where rows begin.
-        """
-        return self.row_locations
-
-    def find_rows(self) -> RowLocations | None:
-        """Return the line or row numbers of all rows; None if they are uncertain.
-
-        May read the whole table.
-        """
-        return self.row_locations
+    @abstractmethod
+    def locations(self) -> RowLocations:
+        """Return the line or row numbers of the rows that the last pass read."""
 
 
 class TableSource(Source):
@@ -240,11 +245,11 @@ class TableSource(Source):
         ]
         return [*self._format_warnings, *open_columns]
 
-    def _sign_findings(self, locations: RowLocations) -> Iterator[Finding]:
+    def _sign_findings(self) -> Iterator[Finding]:
         """Yield a finding for each column with numbers that remain ambiguous."""
         for name, (_, watch) in self._watches.items():
             if watch.has_two_readings:
-                [line] = locations.numbers_of_rows([watch.row])
+                [line] = self.locations().numbers_of_rows([watch.row])
                 yield Finding(
                     what=describe_readings(watch.text), line=line, column=name
                 )

@@ -229,13 +229,12 @@ class Table:
         if not len(repeats):
             return ""
         sample = repeats[:MOST_SHOWN]
-        earlier_lines = self.locations.numbers_of_rows(first[codes[sample]].tolist())
-        lines = self.locations.numbers_of_rows(sample.tolist())
+        word, earlier_lines = self.locations.name_rows(first[codes[sample]].tolist())
+        _, lines = self.locations.name_rows(sample.tolist())
         pairs = [f"{a} and {b}" for a, b in zip(earlier_lines, lines, strict=True)]
         n_more = len(repeats) - len(sample)
         more = f", and {n_more} more" if n_more else ""
-        word = self.report.counts.capitalize()
-        return f"{word}s {', '.join(pairs)}{more} have the same id."
+        return f"{word.capitalize()}s {', '.join(pairs)}{more} have the same id."
 
 
 class _UnmappedRows:

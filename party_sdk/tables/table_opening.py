@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from clustering_protocols.numerics.data_source import (
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema, normalise_text
 from party_sdk.tables.arrow_tables import file_source, frame_source
-from party_sdk.tables.cells import CellForm, dialect_from, is_date
+from party_sdk.tables.cells import dialect_from, is_date
 from party_sdk.tables.columns import Column, is_numeric, to_numbers, to_texts
 from party_sdk.tables.files import LARGE_FILE, STATISTICS, file_kind, temporary_folder
 from party_sdk.tables.mapped_source import MappedSource
@@ -120,14 +120,10 @@ def read_table(table: Any, options: ReadOptions) -> Table:
 
 def examine_table(table: Any, options: ReadOptions) -> tuple[CheckReport, Table | None]:
     """Read a table and return its report, with the table if there are no problems."""
-    path, columns = file_of(table), None  # None reads all columns
+    path = file_of(table)
     name = "" if path is None else path.name
-    if options.columns is not None or options.schema is not None:
-        field_names = () if options.schema is None else options.schema.used.names
-        ids = *options.id_columns, *options.match_columns
-        columns = [*(options.columns or field_names), *ids]
     try:
-        with open_source(table, options, columns) as source:
+        with open_source(table, options) as source:
             return examine_source(source, options, name)
     except InvalidData as refused:
         return CheckReport(file=name, problems=(Finding(what=refused.detail),)), None
@@ -147,17 +143,21 @@ def open_source(
 ) -> Iterator[Source]:
     """Open a table as a source of cells, to which the mapping is applied.
 
-    columns: the session's columns that will be requested; None for all.
+    columns: the session's columns that will be requested; by default those that the
+        options or their dictionary name, or else all.
 
     Raises InvalidData if the table cannot be read, does not fit the mapping, or is
         changed while it is read.
     """
     path = file_of(table)
     state = path and _file_state(path)
+    ids = *options.id_columns, *options.match_columns
+    if columns is None and (options.columns is not None or options.schema is not None):
+        field_names = () if options.schema is None else options.schema.used.names
+        columns = [*(options.columns or field_names), *ids]
     with temporary_folder() as folder:
         if path is None:
-            names = *options.id_columns, *options.match_columns
-            source: Source = frame_source(table, options.file_dialect, names)
+            source: Source = frame_source(table, options.file_dialect, ids)
         else:
             source = _open_file(path, options, folder, columns)
         if options.mapping is not None:
@@ -229,27 +229,18 @@ def _unpack_part(path: Path, part: Literal["sheets", "labels"]) -> Unpacked:
 class Excerpt:
     """Some of a table's columns.
 
-    names: the names of all columns of the table.
     batches: the columns that were requested, in order, followed by those in ``naming``.
     locations: line or row numbers of the rows.
     left_out: problems of the lines and cells that could not be read.
-    forms: how numbers and dates are written in each column.
-    format: the settings with which the table was read.
     """
 
-    names: tuple[str, ...]
     batches: list[pa.RecordBatch]
     locations: RowLocations
     left_out: Sequence[Finding]
-    forms: Mapping[str, CellForm]
-    format: Mapping[str, Any]
 
 
 def read_excerpt(
-    table: Any,
-    options: ReadOptions,
-    columns: Sequence[Column] = (),
-    naming: Sequence[str] = (),
+    source: Source, columns: Sequence[Column] = (), naming: Sequence[str] = ()
 ) -> Excerpt:
     """Read some columns of a table without checking their values.
 
@@ -258,23 +249,15 @@ def read_excerpt(
 
     Raises InvalidData if the table cannot be read, or has no column of a given name.
     """
-    names = [*(column.name for column in columns), *naming]
-    with open_source(table, options, names) as source:
-        source.names.require(names)
-        spool = ColumnSpool()
-        forms = dict(zip(source.names.all, source.forms, strict=True))
-        columns = [replace(c, form=forms[normalise_text(c.name)]) for c in columns]
-        for batch in source.batches(columns, naming) if names else ():
-            cells = map(_parse_numeric, columns, batch.cells)
-            spool.write([*cells, *batch.names])
-        return Excerpt(
-            names=source.names.all,
-            batches=spool.close(),
-            locations=source.last_row_locations() or source.row_locations,
-            left_out=source.findings() if columns else (),
-            forms=forms,
-            format=source.format_description,
-        )
+    source.names.require([*(column.name for column in columns), *naming])
+    spool = ColumnSpool()
+    forms = dict(zip(source.names.all, source.forms, strict=True))
+    columns = [replace(c, form=forms[normalise_text(c.name)]) for c in columns]
+    for batch in source.batches(columns, naming):
+        cells = map(_parse_numeric, columns, batch.cells)
+        spool.write([*cells, *batch.names])
+    left_out = source.findings() if columns else ()
+    return Excerpt(spool.close(), source.locations(), left_out)
 
 
 def _parse_numeric(column: Column, cells: pa.Array) -> pa.Array:
@@ -288,7 +271,8 @@ def _parse_numeric(column: Column, cells: pa.Array) -> pa.Array:
 
 def list_columns(path: Path, options: ReadOptions = DEFAULTS) -> list[str]:
     """Return the names of all columns of a file."""
-    return list(read_excerpt(path, options).names)
+    with open_source(path, options, ()) as source:
+        return list(source.names.all)
 
 
 def first_rows(path: Path, options: ReadOptions) -> tuple[list[str], list[list[str]]]:
@@ -297,9 +281,9 @@ def first_rows(path: Path, options: ReadOptions) -> tuple[list[str], list[list[s
     The preview has at most 40 columns, and none that name the rows or might hold ids.
     """
     ids = options.id_columns
-    names = [name for name in list_columns(path, options) if name not in ids]
-    names = names[:40]
-    batches = read_excerpt(path, options, naming=names).batches if names else []
+    with open_source(path, options) as source:
+        names = [name for name in source.names.all if name not in ids][:40]
+        batches = read_excerpt(source, naming=names).batches if names else []
     if not batches:
         return names, []
     columns = [to_texts(c).to_pylist() for c in batches[0].slice(0, _MOST_ROWS).columns]
@@ -320,10 +304,15 @@ def _may_be_ids(cells: Sequence[str | None]) -> bool:
 
 def read_column(path: Path, name: str, options: ReadOptions = DEFAULTS) -> list[str]:
     """Return a column as texts, for example the true classes; a missing cell is empty."""
-    batches = read_excerpt(path, options, naming=[name]).batches
+    with open_source(path, options, [name]) as source:
+        return column_texts(source, name)
+
+
+def column_texts(source: Source, name: str) -> list[str]:
+    """Return a column of an open table as texts; a missing cell is empty."""
     return [
         text or ""
-        for batch in batches
+        for batch in read_excerpt(source, naming=[name]).batches
         for text in to_texts(batch.column(0)).to_pylist()
     ]
 
@@ -367,7 +356,8 @@ def open_long_form(
     plain_options = replace(
         options, id_column=None, match_columns=(), columns=None, schema=None
     )
-    excerpt = read_excerpt(path, plain_options, columns)
+    with open_source(path, plain_options, [c.name for c in columns]) as source:
+        excerpt = read_excerpt(source, columns)
     if excerpt.left_out:
         raise InvalidData(join_findings(excerpt.left_out, excerpt.locations.word))
     if not excerpt.batches:

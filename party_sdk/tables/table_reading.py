@@ -349,42 +349,37 @@ class TableReading:
 
     def build_result(self, name: str) -> tuple[CheckReport, Table | None]:
         """Return the report, and the table if there are no problems."""
-        findings, obstacles = self._source.findings(), list[Finding]()
-        certain, cells = self._source.last_row_locations(), tuple[CellProblem, ...]()
-        locations = certain or self._source.row_locations
-        n_more = n_more_obstacles = 0
-        if certain is not None or not findings:
-            problems = [(*cell, fault) for cell, fault in self._problems.items()]
-            findings += _locate(problems, locations)
-            n_more = self._n_more_problems
-            if any(finding.of_cell for finding in findings[:MOST_SHOWN]):
-                cells = tuple(self._cell_problems(locations))
-            findings += self._guard_findings(locations, has_problems=bool(findings))
-            n_missing = self._guard.missing - self._n_unreadable
-            n_gaps = int(n_missing[self._gaps_refused].sum())
-            n_more_obstacles = max(0, n_gaps - len(self._gaps))
-            obstacles = [*self._find_unprepared(), *_locate(self._gaps, locations)]
-            n_more_obstacles += max(0, len(obstacles) - MOST_SHOWN)
-            obstacles = obstacles[:MOST_SHOWN]
-        word = self._source.row_locations.word
+        locations, findings = self._source.locations(), self._source.findings()
+        problems = [(*cell, fault) for cell, fault in self._problems.items()]
+        findings += _locate(problems, locations)
+        cells = tuple[CellProblem, ...]()
+        if any(finding.of_cell for finding in findings[:MOST_SHOWN]):
+            cells = tuple(self._cell_problems(locations))
+        findings += self._guard_findings(locations, has_problems=bool(findings))
+        n_missing = self._guard.missing - self._n_unreadable
+        n_gaps = int(n_missing[self._gaps_refused].sum())
+        obstacles = [*self._find_unprepared(), *_locate(self._gaps, locations)]
+        n_more_obstacles = max(0, n_gaps - len(self._gaps))
+        n_more_obstacles += max(0, len(obstacles) - MOST_SHOWN)
+        obstacles = obstacles[:MOST_SHOWN]
         warnings = [*self._source.names.warnings, *self._source.warnings]
         if self._spool.n_rows:
             warnings += self._guard.warnings()
             warnings += code_warnings(self._columns, self._spool)
         if obstacles:
-            statement = join_findings(obstacles, word, n_more_obstacles)
+            statement = join_findings(obstacles, locations.word, n_more_obstacles)
             quantifier = "no other" if self._options.preparation else "no"
             warnings.append(
                 f"Refused as long as {quantifier} preparation is agreed: {statement}"
             )
         report = CheckReport(
             file=name,
-            counts=word,
+            counts=locations.word,
             rows=self._spool.n_rows,
             columns=tuple(map(self._column_report, range(len(self._columns)))),
             dialect=self._source.format_description,
             problems=tuple(findings[:MOST_SHOWN]),
-            more_problems=max(0, len(findings) - MOST_SHOWN) + n_more,
+            more_problems=max(0, len(findings) - MOST_SHOWN) + self._n_more_problems,
             cells=cells,
             warnings=tuple(warnings),
             not_read=locations.n_omitted,
@@ -401,7 +396,7 @@ class TableReading:
             ids=ArrowIds([batch.column(0) for batch in id_batches])
             if self._naming
             else None,
-            locations=self._source.row_locations,
+            locations=locations,
             obstacles=tuple(obstacles),
             n_more_obstacles=n_more_obstacles,
             spool=self._spool,

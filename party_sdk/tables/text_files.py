@@ -45,6 +45,7 @@ _MOST_COLUMNS: Final = 20_000
 _WIDE: Final = 2_000
 _MOST_REJECTS: Final = 10_000
 _FEED, _RETURN = b"\n\r"
+_REPLACEMENT: Final = "\ufffd"
 _ASCII: Final = bytes(range(128))
 _UTF8_ENCODINGS: Final = frozenset({"utf-8", "utf-8-sig"})
 _BYTE_ORDER_MARKS: Final = (
@@ -92,9 +93,12 @@ class TextSource(TableSource):
         rows = split_into_rows(text, self.dialect)
         if not rows:
             raise InvalidData(f"{path.name!r} has no line with the names of columns.")
+        line = (self.dialect.skip or 0) + 1
+        if any(_REPLACEMENT in cell for cell in rows[0]):
+            problem = _REJECT_PROBLEMS["INVALID ENCODING"]
+            raise InvalidData(f"{path.name!r}, line {line} holds {problem}.")
         numbers_read = [cell for cell in rows[0] if is_any_number(cell)]
         if not all(cell.strip().isdigit() for cell in numbers_read):
-            line = (self.dialect.skip or 0) + 1
             raise InvalidData(
                 f"{path.name!r}, line {line} holds numbers where the names of columns are "
                 "expected: put a line with names first."
@@ -129,31 +133,24 @@ class TextSource(TableSource):
         self._n_read = 0
 
     @property
-    def row_locations(self) -> RowLocations:
-        """Return the line number of each row."""
-        return RowLocations("line", lambda: self._find_rows()[0][1:] + 1)
-
-    @property
     def format_description(self) -> dict[str, Any]:
         """Return the settings of the dialect by name."""
         return self.dialect.describe()
 
-    def find_rows(self) -> RowLocations | None:
-        """Read the file; return the line numbers of its rows, or None if uncertain."""
-        for _ in self._read([0]):
-            pass
-        locations = self.last_row_locations()
-        is_certain = locations is not None and len(locations.numbers) == self._n_read
-        return locations if is_certain else None
+    def locations(self) -> RowLocations:
+        """Return the line numbers of the rows that the last pass read.
 
-    def last_row_locations(self) -> RowLocations | None:
-        """Return the line numbers of the rows that were read; None if uncertain."""
-        if not self._rejects:
-            return self.row_locations
-        if any(reason == "UNQUOTED VALUE" for _, reason in self._rejects):
-            return None
-        locations = self.row_locations.without_numbers(self._find_rejected_lines())
-        return locations if len(locations.numbers) == self._n_read else None
+        They are certain if DuckDB, which may understand a stray quotation mark in
+        another way, read as many rows as begin on these lines.
+        """
+        rejected, n_read = self._find_rejected_lines(), self._n_read
+        has_stray_mark = any(reason == "UNQUOTED VALUE" for _, reason in self._rejects)
+
+        def find() -> IntArray | None:
+            begins = np.setdiff1d(self._find_rows()[0][1:] + 1, rejected)
+            return None if has_stray_mark or len(begins) != n_read else begins
+
+        return RowLocations("line", find, rejected)
 
     def _read(self, positions: Sequence[int]) -> Iterator[pa.RecordBatch]:
         path, width = self._utf8_path.absolute(), len(self.names.all)
@@ -190,9 +187,7 @@ class TextSource(TableSource):
         problems = [*reasons.items(), *self._find_swallowed_rows()]
         problems.sort(key=lambda problem: problem[0])
         findings = [Finding(what=reason, line=line) for line, reason in problems]
-        if (locations := self.last_row_locations()) is not None:
-            findings += self._sign_findings(locations)
-        return findings
+        return [*findings, *self._sign_findings()]
 
     @cached_property
     def _line_index(self) -> _LineIndex:
@@ -404,13 +399,13 @@ def _read_head(path: Path) -> bytes:
 def _decode_head(path: Path, head: bytes, encoding: str, *, is_named: bool) -> str:
     """Decode the beginning of a file, which may end within a character.
 
-    is_named: whether the operator chose the encoding; if not, invalid bytes are
-        skipped.
+    is_named: whether the operator chose the encoding; if not, an invalid byte becomes
+        a replacement character.
 
     Raises InvalidData if a byte is invalid in a chosen encoding.
     """
     if not is_named:
-        return head.decode(encoding, errors="ignore")
+        return head.decode(encoding, errors="replace")
     try:
         return codecs.getincrementaldecoder(encoding)().decode(head)
     except UnicodeDecodeError as error:

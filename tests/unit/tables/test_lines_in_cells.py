@@ -104,4 +104,4 @@ def test_lines_that_marks_hide_cost_no_other_sentence(tmp_path: Path) -> None:
     path.write_text('id,x,y\na,1,2\nb"x,2,3\nc,3,4,5\nd,4\ne,5,zzz')
     report, table = examine_table(path, ReadOptions())
     assert table is None
-    assert [problem.line for problem in report.problems] == [4, 5]
+    assert [problem.line for problem in report.problems] == [4, 5, None]

@@ -69,3 +69,10 @@ def test_accents_at_the_ends_of_lines_are_read(tmp_path: Path, end: str) -> None
 def test_one_accent_at_the_end_of_the_file_is_read(tmp_path: Path) -> None:
     path = write(tmp_path, "name\nAnn\nRené", "cp1252")
     assert read_column(path, "name") == ["Ann", "René"]
+
+
+def test_names_in_another_encoding_than_the_rows_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "prénom,décédé\n", "cp1252")
+    path.write_bytes(path.read_bytes() + "Zoé,1.5\nJosé,2.5\n".encode())
+    [problem] = examine_table(path, ReadOptions())[0].problems
+    assert "line 1 holds bytes that are no text in this encoding" in problem.what
