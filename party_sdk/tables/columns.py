@@ -404,11 +404,31 @@ def _numeric_codes(codes: frozenset[str]) -> tuple[float, ...]:
     return tuple(v for v in values if v is not None and math.isfinite(v))
 
 
-def number_of_cell(text: str) -> float:
-    """Return the number in a cell or, for any other text, a hash of it as a number."""
-    value = parse_number(text)
-    if value is not None:
-        return value
+def original_numbers(column: Column, cells: pa.Array) -> FloatArray:
+    """Return float64 (n,): numbers for a table's own cells, whatever a dictionary says.
+
+    A number, or else a day, is read in the column's format; yes and no of a boolean
+    column are 1 and 0; any other text becomes a hash. A missing value is NaN.
+
+    column: the column, with the missing codes and the format of the table's cells.
+    """
+    numeric = replace(column, kind="number", field=None)
+    if is_numeric(cells.type) or types.is_boolean(cells.type):
+        return to_numbers(numeric, cells)[0]
+    coded = to_texts(cells).dictionary_encode()
+    numbers, faults = to_numbers(numeric, coded.dictionary)
+    values, order = numbers.tolist(), column.form.dates or "year-first"
+    spellings = column.spellings if column.type == "boolean" else None
+    for row, _ in faults:
+        text = normalise_text(coded.dictionary[row].as_py())
+        value = (spellings or {}).get(text.lower(), math.nan)
+        if math.isnan(value):
+            value = _parse_day(read_date(text, [order]) or text)
+        values[row] = _hash_text(text) if math.isnan(value) else value
+    return _look_up(coded.indices, values, {})[0]
+
+
+def _hash_text(text: str) -> float:
     digest = blake2b(text.encode(), digest_size=6).digest()
     return _HASH_OFFSET + float(int.from_bytes(digest, "little"))
 

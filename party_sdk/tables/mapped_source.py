@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +29,7 @@ from party_sdk.tables.columns import (
     PLAIN,
     CellFault,
     Column,
-    number_of_cell,
+    original_numbers,
     plain_texts,
     to_numbers,
     to_texts,
@@ -40,9 +40,6 @@ from party_sdk.tables.report import Finding, format_names
 from party_sdk.tables.source import Batch, RowLocations, Source
 
 _UNCHANGED: Final = ColumnMapping()
-MappedCells: TypeAlias = tuple[pa.Array, FloatArray | None]
-"""The mapped cells, and float64 (n,) with a number for each original cell, or None if the
-mapping changes no cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +74,15 @@ class MappedColumn:
         levels = () if field is None else field.levels
         return self.column.codes.difference(self.mapping.levels, levels)
 
-    def map_cells(self, piece: pa.Array) -> MappedCells:
+    def map_cells(self, piece: pa.Array) -> pa.Array:
         """Apply the mapping to cells of the table's column."""
         mapping = self.mapping
         if not mapping.changes_cells:
-            return piece, None
+            return piece
         if mapping.levels or mapping.sets_form or not self._is_numeric:
             coded = to_texts(piece).dictionary_encode()
-            mapped, original = self._map_texts(coded.dictionary)
-            indices = coded.indices.fill_null(len(original))
-            cells = pa.DictionaryArray.from_arrays(coded.indices, mapped)
-            original = np.append(original, np.nan)
-            return cells, original[indices.to_numpy(zero_copy_only=False)]
+            mapped = self._map_texts(coded.dictionary)
+            return pa.DictionaryArray.from_arrays(coded.indices, mapped)
         words = {code for code in mapping.missing if parse_number(code) is None}
         codes, form = self._missing_codes | words, self.column.form
         values, faults = to_numbers(
@@ -96,9 +90,12 @@ class MappedColumn:
         )
         converted = self._convert_units(values)
         if not faults:
-            return pa.array(converted), values
-        cells = _format_numbers(converted, to_texts(piece), faults)
-        return cells, _hash_faults(values, piece, faults)
+            return pa.array(converted)
+        return _format_numbers(converted, to_texts(piece), faults)
+
+    def original_numbers(self, piece: pa.Array) -> FloatArray:
+        """Return float64 (n,): numbers for cells of the table's column."""
+        return original_numbers(replace(self.column, codes=self._missing_codes), piece)
 
     def _convert_units(self, values: FloatArray) -> FloatArray:
         codes = [v for c in self.mapping.missing if (v := parse_number(c)) is not None]
@@ -110,8 +107,7 @@ class MappedColumn:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(values * factor + offset)
 
-    def _map_texts(self, cells: pa.Array) -> tuple[pa.Array, FloatArray]:
-        """Return the mapped texts, and a number that stands for each original text."""
+    def _map_texts(self, cells: pa.Array) -> pa.Array:
         mapping = self.mapping
         spellings = [normalise_text(text) for text in cells.to_pylist()]
         forms = spellings
@@ -119,11 +115,10 @@ class MappedColumn:
             forms = [fix_minus(text) or text for text in spellings]
             cells = pa.array(forms, pa.large_string())
         column = replace(self.column, codes=self._missing_codes)
-        plain = self._read_forms(forms, plain_texts(column, cells))
-        values, faults = to_numbers(replace(column, form=PLAIN), plain)
-        converted = plain
+        converted = self._read_forms(forms, plain_texts(column, cells))
         if self._is_numeric:
-            converted = _format_numbers(self._convert_units(values), plain, faults)
+            values, faults = to_numbers(replace(column, form=PLAIN), converted)
+            converted = _format_numbers(self._convert_units(values), converted, faults)
         if mapping.limits is not None:
             converted = self._read_limits(forms, converted)
         absent = column.codes.union(mapping.missing)
@@ -131,10 +126,7 @@ class MappedColumn:
             mapping.levels.get(spelling, None if spelling in absent else text)
             for spelling, text in zip(spellings, converted.to_pylist(), strict=True)
         ]
-        if not self.column.is_described:  # undescribed words are hashed
-            faults = [CellFault(row, "") for row in range(len(cells))]
-        faults = [fault for fault in faults if spellings[fault.row] not in column.codes]
-        return pa.array(mapped, pa.large_string()), _hash_faults(values, cells, faults)
+        return pa.array(mapped, pa.large_string())
 
     def _read_forms(self, spellings: Sequence[str], plain: pa.Array) -> pa.Array:
         """Rewrite numbers and dates that are in the formats named by the mapping.
@@ -189,17 +181,6 @@ def _format_numbers(
     is_fault = np.zeros(len(values), dtype=bool)
     is_fault[[fault.row for fault in faults]] = True
     return compute.if_else(pa.array(is_fault), cells, numerals)
-
-
-def _hash_faults(
-    values: FloatArray, cells: pa.Array, faults: Sequence[CellFault]
-) -> FloatArray:
-    hashed = np.array(values)
-    for fault in faults:
-        text = to_texts(cells.slice(fault.row, 1))[0].as_py()
-        if text is not None:
-            hashed[fault.row] = number_of_cell(normalise_text(text))
-    return hashed
 
 
 class MappedSource(Source):
@@ -298,24 +279,26 @@ class MappedSource(Source):
             n_rows = len((*batch.cells, *batch.names)[0])
             mask = self._participation_mask(begin, n_rows, lines, batch.names[n_ids:])
             begin += n_rows
-            pairs = [*map(MappedColumn.map_cells, mapped, batch.cells)]
-            cells = [piece for piece, _ in pairs]
+            cells = [*map(MappedColumn.map_cells, mapped, batch.cells)]
             ids = [
-                to_texts(column.map_cells(piece)[0])
+                to_texts(column.map_cells(piece))
                 if column.mapping.changes_cells
                 else piece
                 for column, piece in zip(id_columns, batch.names, strict=False)
             ]
-            original = [values for _, values in pairs if values is not None]
             unmapped_cells = batch.cells
             if mask is not None:
                 cells, ids, unmapped_cells = (
                     [compute.filter(piece, pa.array(mask)) for piece in pieces]
                     for pieces in (cells, ids, batch.cells)
                 )
-                original = [values[mask] for values in original]
                 n_rows = int(mask.sum())
             self._n_yielded += n_rows
+            original = [
+                column.original_numbers(piece)
+                for column, piece in zip(mapped, unmapped_cells, strict=True)
+                if column.mapping.changes_cells
+            ]
             if n_rows:
                 yield Batch(cells, ids, unmapped_cells, original)
 

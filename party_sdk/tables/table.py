@@ -18,7 +18,7 @@ import pyarrow as pa
 from clustering_protocols.numerics.data_source import BATCH_ROWS, DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from party_sdk.home.disk_room import report_full_disk
-from party_sdk.tables.columns import Column, number_of_cell
+from party_sdk.tables.columns import Column, original_numbers
 from party_sdk.tables.report import MOST_SHOWN, CheckReport, Finding
 from party_sdk.tables.source import RowLocations
 
@@ -188,14 +188,16 @@ class Table:
 
         A level becomes the number that its text holds, or a hash of the text.
         """
+        unmapped = self.unmapped or UnmappedCells(self.columns, (), self.spool)
         levels = {
-            index: np.array([number_of_cell(level) for level in column.field.levels])
+            index: original_numbers(column, pa.array(column.field.levels))
             for index, column in enumerate(self.column_specs)
-            if column.field is not None and column.field.is_category
+            if column.field is not None
+            and column.field.is_category
+            and index not in unmapped.changed
         }
         if self.unmapped is None and not levels:
             return self
-        unmapped = self.unmapped or UnmappedCells(self.columns, (), self.spool)
         return _UnmappedRows(self, unmapped, levels)
 
     @property

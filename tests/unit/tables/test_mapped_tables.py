@@ -13,7 +13,7 @@ from support.table_kinds import KINDS, as_csv
 
 from clustering_protocols.numerics.data_source import matrix, order_rows
 from clustering_protocols.terms.schema import Schema
-from party_sdk.disclosures.known_rows import hash_cells
+from party_sdk.disclosures.known_rows import KnownTable, hash_cells
 from party_sdk.tables import (
     ReadOptions,
     examine_table,
@@ -305,3 +305,33 @@ def test_new_rows_need_no_column_that_is_not_read(tmp_path: Path) -> None:
         as_csv(frame, tmp_path), ReadOptions(schema=DICTIONARY, mapping=mapping)
     )
     assert "names 'HbA1c', 'Raucher'" in report.problems[0].what
+
+
+def coded_table(folder: Path, codes: str, levels: str) -> KnownTable:
+    """The memory of 300 rows of eight coded columns, with levels in this order."""
+    rng = np.random.default_rng(2)
+    names = [f"q{i}" for i in range(8)]
+    path = folder / "rows.csv"
+    pd.DataFrame(rng.choice(list(codes), (300, 8)), columns=names).to_csv(
+        path, index=False
+    )
+    fields = [{"name": n, "type": "string", "categories": [*levels]} for n in names]
+    mapped = dict(zip(codes, "abc", strict=True)) if codes != "abc" else {"d": "a"}
+    mapping = {"columns": {name: {"levels": mapped} for name in names}}
+    options = ReadOptions(
+        schema=Schema.model_validate({"fields": fields}),
+        mapping=TableMapping.model_validate(mapping),
+    )
+    cells, hashes = hash_cells(KEY, read_table(path, options))
+    marks, no_ids = np.arange(300, dtype=np.uint64), np.empty(0, np.uint64)
+    return KnownTable(marks, no_ids, cells, hashes)
+
+
+@pytest.mark.parametrize("codes", ["123", "xyz", "abc"])
+def test_a_coded_table_is_recognised_with_levels_in_another_order(
+    tmp_path: Path, codes: str
+) -> None:
+    before = coded_table(tmp_path, codes, "abc")
+    after = coded_table(tmp_path, codes, "cab")
+    np.testing.assert_array_equal(before.cells, after.cells)
+    assert before.find(after).tolist() == list(range(300))
