@@ -37,17 +37,13 @@ from analyst_service.middleware import PoolPlace
 from analyst_service.models import Contribution
 from analyst_service.process_context import Service
 from analyst_service.requests import (
-    REQUEST,
-    RESPONSE,
+    ARRAYS,
     AdmittingRoute,
     CallerDep,
     ServiceDep,
     SessionID,
-    build_arrays_response,
     build_blob_response,
-    parse_media_type,
 )
-from analyst_service.settings import Settings
 from analyst_service.waiting import Waiter
 from clustering_protocols.common.errors import (
     CoterieError,
@@ -58,9 +54,8 @@ from clustering_protocols.common.errors import (
     TooLarge,
     UnsupportedMedia,
 )
-from clustering_protocols.common.limits import JSON_BYTES
 from clustering_protocols.engine import check_contribution
-from clustering_protocols.records import codec, json_form
+from clustering_protocols.records import codec
 from clustering_protocols.terms.signed_logs import sign_receipt
 from clustering_protocols.wire.answers import Receipt
 from clustering_protocols.wire.http_headers import (
@@ -122,7 +117,6 @@ async def wait_for_task(
 
 
 _PIECE_BYTES = 1 << 18
-_INTERRUPTED = "The connection ended before the end of the body."
 
 
 class IncomingBody(NamedTuple):
@@ -133,54 +127,15 @@ class IncomingBody(NamedTuple):
     announced: str
 
 
-async def open_request_body(request: Request, settings: Settings) -> IncomingBody:
-    """Return the request's body as encoded arrays; a JSON body is read and encoded.
-
-    JSON may come without a digest, because clients generated from the OpenAPI document
-    cannot compute the digest of the bytes that they send.
-
-    Raises UnsupportedMedia, LengthRequired, TooLarge or Malformed if the headers are
-    unacceptable; the body has not been read then. Raises Malformed if the connection
-    ends within a JSON body. Raises DigestMismatch or InvalidArray if a JSON body does
-    not match its digest or does not contain valid arrays.
-    """
-    headers = request.headers
-    if parse_media_type(headers) != json_form.MEDIA_TYPE:
-        length, announced = parse_body_headers(headers, settings.max_body_bytes)
-        return IncomingBody(request.stream(), length, announced)
-    try:
-        _parse_content_length(headers, JSON_BYTES)
-    except TooLarge as error:
-        binary = f"'Content-Type: {codec.MEDIA_TYPE}'"
-        raise TooLarge(f"{error.detail} Use the binary form: {binary}.") from None
-    try:
-        text = await request.body()
-    except ClientDisconnect:
-        raise Malformed(_INTERRUPTED) from None
-    if "content-digest" in headers:
-        check_digest(_parse_content_digest(headers), sha256(text).hexdigest())
-    content = await run_in_threadpool(json_form.to_bytes, text)
-    return IncomingBody(
-        _stream_content(content), len(content), sha256(content).hexdigest()
-    )
-
-
-async def _stream_content(content: bytes) -> AsyncIterator[bytes]:
-    yield content
-
-
 def parse_body_headers(headers: Mapping[str, str], max_bytes: int) -> tuple[int, str]:
     """Return the length and SHA-256 (hex) that the headers of an upload announce.
 
     Raises UnsupportedMedia, LengthRequired, TooLarge or Malformed if a header is
     missing or unacceptable.
     """
-    if parse_media_type(headers) != codec.MEDIA_TYPE:
+    media_type = headers.get("content-type", "").partition(";")[0].strip()
+    if media_type != codec.MEDIA_TYPE:
         raise UnsupportedMedia(f"Expected Content-Type {codec.MEDIA_TYPE}.")
-    return _parse_content_length(headers, max_bytes), _parse_content_digest(headers)
-
-
-def _parse_content_length(headers: Mapping[str, str], max_bytes: int) -> int:
     if headers.get("content-encoding", "identity") != "identity":
         raise UnsupportedMedia("Expected no Content-Encoding.")
     length = headers.get("content-length", "")
@@ -188,7 +143,10 @@ def _parse_content_length(headers: Mapping[str, str], max_bytes: int) -> int:
         raise LengthRequired("Expected Content-Length.")
     if int(length) > max_bytes:
         raise TooLarge(f"{length} bytes; at most {max_bytes}.")
-    return int(length)
+    digest = digest_in(headers.get("content-digest", ""))
+    if digest is None:
+        raise Malformed("Expected 'Content-Digest: sha-256=:…:' (RFC 9530).")
+    return int(length), digest
 
 
 async def receive_and_store(
@@ -302,7 +260,7 @@ async def receive_body(body: IncomingBody, draft: FileDraft | None) -> bytes:
                 await run_in_threadpool(draft.write, b"".join(pending))
                 pending, pending_bytes = [], 0
     except ClientDisconnect:
-        raise Malformed(_INTERRUPTED) from None
+        raise Malformed("The connection ended before the end of the body.") from None
     if arrived != body.length:
         raise Malformed("The body is shorter than its Content-Length.")
     return b"".join(pending)
@@ -344,13 +302,6 @@ def check_digest(announced: str, actual: str) -> None:
         raise DigestMismatch("The body does not have the announced SHA-256.")
 
 
-def _parse_content_digest(headers: Mapping[str, str]) -> str:
-    digest = digest_in(headers.get("content-digest", ""))
-    if digest is None:
-        raise Malformed("Expected 'Content-Digest: sha-256=:…:' (RFC 9530).")
-    return digest
-
-
 router = APIRouter(
     prefix="/v1/sessions/{session_id}", tags=["rounds"], route_class=AdmittingRoute
 )
@@ -374,7 +325,7 @@ ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
     "/task",
     response_class=Response,
     responses={
-        200: RESPONSE,
+        200: ARRAYS,
         204: {"description": "Nothing to do yet; ask again."},
     },
 )
@@ -391,14 +342,14 @@ async def get_task(
         task = await wait_for_task(service, (caller, session_id), waiter, wait, place)
     if task is None:
         return Response(status_code=204, headers={"Retry-After": "1"})
-    return await build_task_response(service, task, request.headers)
+    return await build_task_response(service, task)
 
 
 @router.put(
     "/rounds/{round_}/attempts/{attempt}/contribution",
     response_model=Receipt,
     responses=ANSWERS,
-    openapi_extra={"requestBody": REQUEST},
+    openapi_extra={"requestBody": {"required": True, **ARRAYS}},
 )
 async def put_contribution(
     session_id: SessionID,
@@ -416,7 +367,9 @@ async def put_contribution(
     with 200 and the same receipt. With ``Prefer: wait`` the response also carries the
     next task, so that a round takes a single request.
     """
-    body = await open_request_body(request, service.settings)
+    max_bytes = service.settings.max_body_bytes
+    length, announced = parse_body_headers(request.headers, max_bytes)
+    body = IncomingBody(request.stream(), length, announced)
     # Subscribe before storing the answer, because the next task may follow immediately.
     with service.notifier.subscribe(caller.session_id or "") as waiter:
         stored, is_new = await receive_and_store(
@@ -442,25 +395,23 @@ async def put_contribution(
     headers = receipt_headers(receipt)
     if task is None:
         return Response(status_code=204, headers=headers)
-    answer = await build_task_response(service, task, request.headers)
+    answer = await build_task_response(service, task)
     answer.status_code = response.status_code
     answer.headers.update(headers)
     return answer
 
 
-async def build_task_response(
-    service: Service, task: OpenTask, headers: Mapping[str, str]
-) -> Response:
+async def build_task_response(service: Service, task: OpenTask) -> Response:
     """Return a response whose body is the task.
 
     A blob that may have to be fetched from an object store is read in a thread. Bytes
     from the database and local files are sent without one, which is faster.
     """
     if task.content is not None:
-        return build_arrays_response(task.content, headers)
+        return Response(task.content, media_type=codec.MEDIA_TYPE)
     if not service.settings.blob_store:
-        return build_blob_response(service, task.digest, headers)
-    return await asyncio.to_thread(build_blob_response, service, task.digest, headers)
+        return build_blob_response(service, task.digest)
+    return await asyncio.to_thread(build_blob_response, service, task.digest)
 
 
 _RECEIPT_FIELDS = Receipt.model_fields.keys() - {"session", "signature"}

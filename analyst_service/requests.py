@@ -1,4 +1,4 @@
-"""Code that the endpoints share: dependencies, JSON bodies, and arrays as JSON.
+"""Code that the endpoints share: dependencies, JSON bodies, and blobs.
 
 An endpoint begins its own transaction and ends it before it returns. A dependency would
 keep the transaction until the response, and end it in a second thread of the
@@ -13,29 +13,24 @@ interpret differently, for example with duplicate names, is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from functools import cache
-from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args
+from typing import Annotated, Any, Final, Generic, TypeVar, get_args
 
 from fastapi import Body, Depends, Path, Request, Response
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema, SchemaValidator, ValidationError, core_schema
 
 from analyst_service.credentials import Caller, CredentialRefused, authenticate
 from analyst_service.logs import current_request_context
 from analyst_service.middleware import PoolPlace, client_address
 from analyst_service.process_context import Service
-from clustering_protocols.common.errors import (
-    Malformed,
-    NotFound,
-    TooLarge,
-    Unauthenticated,
-)
-from clustering_protocols.common.limits import JSON_BYTES, NAME_PATTERN
+from clustering_protocols.common.errors import Malformed, NotFound, Unauthenticated
+from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.common.values import convert_validation_error
-from clustering_protocols.records import codec, json_form
+from clustering_protocols.records import codec
 
 
 class StrictModel(BaseModel):
@@ -127,75 +122,22 @@ def _make_fail_fast(schema: Any) -> Any:
     return {**changed, "fail_fast": True} if is_sequence else changed
 
 
-class ArrayForm(StrictModel):
-    """An array as JSON."""
-
-    dtype: Literal["F64", "F32", "I64", "I32", "U64", "U8"]
-    shape: list[Annotated[int, Field(ge=0)]]
-    data: list[float] | str = Field(
-        description="Numbers row by row; for U8 and U64, base64 of little-endian bytes."
-    )
-
-
-class ArraysForm(StrictModel):
-    """A header and some arrays as JSON."""
-
-    header: dict[str, Any] = Field(description="What it is, and where it belongs.")
-    arrays: dict[str, ArrayForm]
-
-
 _PIECE_BYTES: Final = 1 << 18  # larger files are read by threads and sent in pieces
-_BINARY = {codec.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}
-RESPONSE: Final[dict[str, Any]] = {"model": ArraysForm, "content": _BINARY}
-REQUEST: Final[dict[str, Any]] = {
-    "required": True,
-    "content": {
-        **_BINARY,
-        json_form.MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ArraysForm"}},
-    },
+ARRAYS: Final[dict[str, Any]] = {
+    "content": {codec.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}
 }
+"""Encoded arrays as the body of a request or response, in the OpenAPI document."""
 
 
-def parse_media_type(headers: Mapping[str, str]) -> str:
-    """Return the media type of a body without its parameters; empty if there is none."""
-    return headers.get("content-type", "").partition(";")[0].strip()
-
-
-def build_blob_response(
-    service: Service, digest: str, headers: Mapping[str, str]
-) -> Response:
-    """Return a response with a blob, in the format that the Accept header asks for.
-
-    Raises NotFound if the blob has been removed. Raises TooLarge if the blob exceeds
-    the size limit of JSON.
-    """
+def build_blob_response(service: Service, digest: str) -> Response:
+    """Return a response with a blob; raise NotFound if the blob has been removed."""
     try:
         path = service.blobs.local_file(digest)
     except KeyError:
         raise NotFound("It was removed when its session ended.") from None
-    size = path.stat().st_size
-    if not _prefers_json(headers) and size > _PIECE_BYTES:
+    if path.stat().st_size > _PIECE_BYTES:
         return FileResponse(path, media_type=codec.MEDIA_TYPE)
-    if size > JSON_BYTES:
-        raise TooLarge(
-            f"{size} bytes; as JSON at most {JSON_BYTES}. Use the binary form: "
-            f"'Accept: {codec.MEDIA_TYPE}'."
-        )
-    return build_arrays_response(path.read_bytes(), headers)
-
-
-def build_arrays_response(content: bytes, headers: Mapping[str, str]) -> Response:
-    """Return a response with arrays, in the format that the Accept header asks for."""
-    if _prefers_json(headers):
-        return JSONResponse(json_form.of_bytes(content))
-    return Response(content, media_type=codec.MEDIA_TYPE)
-
-
-def _prefers_json(headers: Mapping[str, str]) -> bool:
-    accepted = {
-        part.partition(";")[0].strip() for part in headers.get("accept", "").split(",")
-    }
-    return json_form.MEDIA_TYPE in accepted and codec.MEDIA_TYPE not in accepted
+    return Response(path.read_bytes(), media_type=codec.MEDIA_TYPE)
 
 
 SessionID = Annotated[

@@ -11,7 +11,7 @@ from operator import or_
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 import sqlalchemy as sa
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, create_model
 from sqlalchemy import orm
 
@@ -28,7 +28,7 @@ from analyst_service.models import (
 )
 from analyst_service.process_context import Service
 from analyst_service.requests import (
-    RESPONSE,
+    ARRAYS,
     AdmittingRoute,
     CallerDep,
     Posted,
@@ -473,14 +473,14 @@ def _apply_change(
 @results_router.get(
     "/result",
     response_class=Response,
-    responses={200: RESPONSE},
+    responses={200: ARRAYS},
 )
 def get_result(
-    session_id: SessionID, request: Request, caller: CallerDep, service: ServiceDep
+    session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> Response:
     """Return the caller's result: the labels for a party, the summary for a coordinator."""
     digest = service.database.transact(_hand_out_result, caller, session_id)
-    return build_blob_response(service, digest, request.headers)
+    return build_blob_response(service, digest)
 
 
 def _hand_out_result(db: Transaction, caller: Caller, session_id: str) -> str:

@@ -6,11 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-import numpy as np
-
 from clustering_protocols.common.error_catalogue import Problem
-from clustering_protocols.engine.packets import Address, Header, Packet, encode_packet
-from clustering_protocols.records import json_form
 from clustering_protocols.wire.states import SessionState, SlotState, StopReason
 
 Example = dict[str, Any]
@@ -23,21 +19,6 @@ _DIGEST: Final = "49bf827d8b0180b26ebe1350e8f516175a901e2145e6d7906246134a5509ea
 _SIGNATURE: Final = _KEY + _DIGEST
 _CODE: Final = "sZlxdjAulTzNI6UY7cvxKp9WasAPV-2n"
 
-
-_CONTRIBUTION: Final = Packet(
-    header=Header(
-        address=Address(
-            session=_SESSION,
-            agreement=_DIGEST,
-            slot="south",
-            stage="upload",
-            round=4,
-            attempt=1,
-        ),
-        record={"kind": "projections", "version": 1, "values": {}},
-    ),
-    arrays={"rows": np.array([[0.5, -1.25]]), "anchors": np.array([[0.25, 2.0]])},
-)
 
 BODIES: Final[dict[str, Example]] = {
     "put_session": {
@@ -77,7 +58,6 @@ BODIES: Final[dict[str, Example]] = {
         },
         "proof": _SIGNATURE,
     },
-    "put_contribution": json_form.of_bytes(encode_packet(_CONTRIBUTION)),
 }
 """Example bodies, by operation."""
 

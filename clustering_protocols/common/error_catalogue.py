@@ -64,8 +64,7 @@ class Problem(Enum):
     UNSUPPORTED_MEDIA = Facts(
         415,
         "The media type is not accepted here",
-        "Send arrays as application/vnd.coterie.arrays, or small ones as application/json; "
-        "no Content-Encoding.",
+        "Send arrays as application/vnd.coterie.arrays, without Content-Encoding.",
     )
     LENGTH_REQUIRED = Facts(
         411,

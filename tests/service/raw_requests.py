@@ -56,7 +56,8 @@ def start(
     **headers: str,
 ) -> Future[Exchange]:
     """Send a request; the future is done once it is answered."""
-    given = {"content-type": "application/json", **headers}
+    given = {"content-type": "application/json"}
+    given |= {name.lower(): value for name, value in headers.items()}
     if secret is not None:
         given["authorization"] = f"Bearer {secret}"
     if pieces and "content-length" not in given:

@@ -291,6 +291,7 @@ BY_PROBLEM: dict[Problem, dict[str, Change]] = {
         "a body compressed by zstd": lambda u: u.saying(content_encoding="zstd"),
         "a form": lambda u: u.saying(content_type="multipart/form-data"),
         "no Content-Type": lambda u: u.saying(content_type=None),
+        "JSON": lambda u: u.saying(content_type="application/json"),
     },
 }
 REFUSED: dict[str, tuple[Change, Problem]] = {

@@ -83,9 +83,9 @@ def test_every_body_has_an_example_that_its_schema_takes(
     bodies = [
         operation["requestBody"]["content"]["application/json"]
         for operation in operations(document).values()
-        if "requestBody" in operation
+        if "application/json" in operation.get("requestBody", {}).get("content", {})
     ]
-    assert len(bodies) > 10
+    assert len(bodies) >= 10
     for content in bodies:
         text = json.dumps(content["schema"]).replace('"#/', '"urn:document#/')
         validator = Draft202012Validator(json.loads(text), registry=registry_)

@@ -1,4 +1,4 @@
-/** Header and arrays as JSON (spec, section 3). */
+/** Header and arrays as JSON (spec/conformance.md). */
 
 import type { NumberArray, Numbers } from "../src/wire/arrays.ts";
 import { arrayFrom, codeOf, type Decoded } from "../src/wire/codec.ts";
