@@ -1,4 +1,4 @@
-"""Issue, verify and revoke the keys of principals and the tokens of parties."""
+"""Issue, verify and revoke the keys of coordinators and the tokens of parties."""
 
 from __future__ import annotations
 
@@ -14,14 +14,7 @@ import sqlalchemy as sa
 
 from analyst_service.database import Transaction
 from analyst_service.logs import SERVICE, Act, Actor, log_when_committed
-from analyst_service.models import (
-    Credential,
-    Principal,
-    Receiver,
-    Session,
-    UTCDateTime,
-    table,
-)
+from analyst_service.models import Credential, Receiver, Session, UTCDateTime, table
 from analyst_service.waiting import try_each
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import (
@@ -32,7 +25,6 @@ from clustering_protocols.common.errors import (
 )
 
 _TOKENS_OVERLAP = timedelta(hours=1)
-_ISSUER = "coterie"  # the issuer of all principals that this service creates
 _REFUSED = "It is missing, unknown, expired or revoked."
 
 
@@ -46,11 +38,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The authenticated sender of a request: a principal, or the party in a slot."""
+    """The authenticated sender of a request: holder of a key, or party in a slot."""
 
     credential_id: str
     role: Role
-    principal_id: str | None = None
     session_id: str | None = None
     slot: str | None = None
 
@@ -73,23 +64,17 @@ class CredentialRefused(Unauthenticated, problem=Problem.UNAUTHENTICATED):
 
 
 # Built once, because every request executes these statements.
-_CREDENTIALS, _PRINCIPALS = table(Credential), table(Principal)
+_CREDENTIALS = table(Credential)
 _NOW = sa.bindparam("now", type_=UTCDateTime())
 
 
 def _select_by_digest(
     digest: sa.Column[Any], *conditions: sa.ColumnElement[bool]
 ) -> sa.Select[Any]:
-    return (
-        sa.select(
-            digest.label("digest"),
-            *_CREDENTIALS.c["id", "principal_id", "session_id", "slot"],
-            *_CREDENTIALS.c["expires_at", "revoked_at"],
-            _PRINCIPALS.c.role,  # NULL for a party's token, which belongs to no principal
-        )
-        .select_from(_CREDENTIALS.outerjoin(_PRINCIPALS))
-        .where(digest.in_(sa.bindparam("digests", expanding=True)), *conditions)
-    )
+    return sa.select(
+        digest.label("digest"),
+        *_CREDENTIALS.c["id", "role", "session_id", "slot", "expires_at", "revoked_at"],
+    ).where(digest.in_(sa.bindparam("digests", expanding=True)), *conditions)
 
 
 _BY_DIGEST = sa.union_all(
@@ -131,8 +116,7 @@ def authenticate(
             raise CredentialRefused
         if row.revoked_at is not None or row.expires_at <= now:
             raise CredentialRefused(row.id)
-        role = Role.PARTY if row.role is None else Role(row.role)
-        return Caller(row.id, role, row.principal_id, row.session_id, row.slot)
+        return Caller(row.id, Role(row.role), row.session_id, row.slot)
 
     return try_each(identify_caller, digests)
 
@@ -151,7 +135,7 @@ def find_actor(db: Transaction, caller: Caller) -> Actor:
     """Return the actor under which the caller's actions are logged."""
     credential = db.get(Credential, caller.credential_id)
     label = "" if credential is None else credential.label
-    return Actor(caller.principal_id or caller.credential_id, label)
+    return Actor(caller.credential_id, label)
 
 
 def record_last_uses(db: Transaction, last: Mapping[str, datetime]) -> None:
@@ -171,18 +155,15 @@ def record_last_uses(db: Transaction, last: Mapping[str, datetime]) -> None:
 def create_key(
     db: Transaction, role: Role, label: str, seconds: int, by: Actor = SERVICE
 ) -> tuple[str, str]:
-    """Create a key with a principal of the same id; return the id and the secret.
+    """Create a key; return its id and its secret.
 
     The secret is not stored, so it cannot be read again.
 
     seconds: how long the key is valid.
     by: the actor to name in the log.
     """
-    key_id = secrets.token_hex(8)
-    db.add(Principal(id=key_id, issuer=_ISSUER, subject=key_id, role=role.value))
-    db.flush()
     secret = _generate_secret("ck")
-    _add_credential(db, key_id, secret, label, seconds, principal_id=key_id)
+    key_id = _add_credential(db, role, secret, label, seconds)
     log_when_committed(
         db, Act.KEY_MADE, by, key=key_id, role=role.value, made_for=label
     )
@@ -210,7 +191,7 @@ def rotate_key(
         sa.select(Credential)
         .where(
             Credential.id == credential_id,
-            Credential.principal_id.is_not(None),
+            Credential.role != Role.PARTY.value,
             Credential.revoked_at.is_(None),
             Credential.expires_at > now,
         )
@@ -227,13 +208,11 @@ def rotate_key(
     return secret
 
 
-def list_keys(
-    db: Transaction, role: Role | None = None
-) -> list[tuple[Credential, Role]]:
-    """Return all keys with their roles, or only those with the given role, newest first."""
-    query = sa.select(Credential, Principal.role).join(Principal)
-    rows = db.execute(query.order_by(Credential.created_at.desc()))
-    return [(row[0], Role(row[1])) for row in rows if role in {None, row[1]}]
+def list_keys(db: Transaction, role: Role | None = None) -> Sequence[Credential]:
+    """Return all keys, or only those with the given role, newest first."""
+    roles = set(Role) - {Role.PARTY} if role is None else {role}
+    query = sa.select(Credential).where(Credential.role.in_(r.value for r in roles))
+    return db.scalars(query.order_by(Credential.created_at.desc())).all()
 
 
 def revoke_credential(db: Transaction, credential_id: str, by: Actor = SERVICE) -> None:
@@ -282,18 +261,12 @@ def create_party_token(
     )
     secret = _generate_secret("pt")
     _add_credential(
-        db,
-        secrets.token_hex(8),
-        secret,
-        slot,
-        seconds,
-        session_id=session_id,
-        slot=slot,
+        db, Role.PARTY, secret, slot, seconds, session_id=session_id, slot=slot
     )
     return secret
 
 
-def list_tokens(db: Transaction) -> list[tuple[Credential, Role]]:
+def list_tokens(db: Transaction) -> Sequence[Credential]:
     """Return the parties' tokens, newest first, except those of deleted sessions."""
     query = (
         sa.select(Credential)
@@ -301,7 +274,7 @@ def list_tokens(db: Transaction) -> list[tuple[Credential, Role]]:
         .where(Session.deleted_at.is_(None))
         .order_by(Credential.created_at.desc())
     )
-    return [(token, Role.PARTY) for token in db.scalars(query)]
+    return db.scalars(query).all()
 
 
 def revoke_tokens(db: Transaction, session_id: str, slot: str | None = None) -> int:
@@ -326,25 +299,22 @@ def remove_old_tokens(db: Transaction, before: datetime) -> None:
 
 
 def _add_credential(
-    db: Transaction,
-    credential_id: str,
-    secret: str,
-    label: str,
-    seconds: int,
-    **owner: str,
-) -> None:
+    db: Transaction, role: Role, secret: str, label: str, seconds: int, **place: str
+) -> str:
+    """Store a credential with a new id, which is returned."""
     now = db.now()
-    db.add(
-        Credential(
-            id=credential_id,
-            secret_digest=hash_secret(secret),
-            label=label,
-            created_at=now,
-            expires_at=now + timedelta(seconds=seconds),
-            **owner,
-        )
+    credential = Credential(
+        id=secrets.token_hex(8),
+        secret_digest=hash_secret(secret),
+        role=role.value,
+        label=label,
+        created_at=now,
+        expires_at=now + timedelta(seconds=seconds),
+        **place,
     )
+    db.add(credential)
     db.flush()
+    return credential.id
 
 
 def _generate_secret(prefix: str) -> str:

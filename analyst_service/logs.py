@@ -110,7 +110,7 @@ def configure_logging(level: str) -> None:
 
 
 # Administrative acts, with one log line for each. A line identifies a person by the id and
-# label of their principal, and contains no key, token, row or payload.
+# label of their key, and contains no key, token, row or payload.
 
 LOGGER: Final = "coterie.administration"
 log = logging.getLogger(LOGGER)
@@ -135,7 +135,7 @@ class Act(StrEnum):
 
 
 class Actor(NamedTuple):
-    """The performer of an act: a principal's id, or a constant below, and a label."""
+    """The performer of an act: a key's id, or a constant below, and a label."""
 
     id: str
     label: str = ""

@@ -74,26 +74,17 @@ class Installation(Base):
     is_marked: Mapped[bool]  # whether the store has been marked
 
 
-class Principal(Base):
-    """The owner of keys: its role, and its name (subject) at an issuer."""
-
-    __tablename__ = "principals"
-    __table_args__ = (sa.UniqueConstraint("issuer", "subject"),)
-
-    id: Mapped[str] = mapped_column(sa.String(32), primary_key=True)
-    subject: Mapped[str] = mapped_column(sa.String(200))
-    issuer: Mapped[str] = mapped_column(sa.String(200))
-    role: Mapped[str] = mapped_column(sa.String(16))
-
-
 class Credential(Base):
-    """A principal's key or a slot's token, of which only the SHA-256 is stored."""
+    """A coordinator's or administrator's key, or the token of a slot.
+
+    Only the SHA-256 of the secret is stored.
+    """
 
     __tablename__ = "credentials"
 
     id: Mapped[str] = mapped_column(sa.String(32), primary_key=True)
     secret_digest: Mapped[str] = mapped_column(_DIGEST, unique=True)
-    principal_id: Mapped[str | None] = mapped_column(sa.ForeignKey("principals.id"))
+    role: Mapped[str] = mapped_column(sa.String(16))
     label: Mapped[str] = mapped_column(sa.String(200))
     session_id: Mapped[str | None] = mapped_column(_NAME, index=True)
     slot: Mapped[str | None] = mapped_column(_NAME)
@@ -122,7 +113,7 @@ class Session(Base):
 
     id: Mapped[str] = mapped_column(_NAME, primary_key=True)
     name: Mapped[str] = mapped_column(_NAME)
-    owner_id: Mapped[str] = mapped_column(sa.ForeignKey("principals.id"))
+    owner_id: Mapped[str] = mapped_column(sa.ForeignKey("credentials.id"))
     title: Mapped[str] = mapped_column(sa.String(200))
     terms: Mapped[bytes]
     agreement: Mapped[bytes | None]
@@ -228,8 +219,8 @@ class Contribution(_PerAttempt, Base):
 
     size: Mapped[int] = mapped_column(sa.BigInteger)
     received_at: Mapped[datetime]
-    sequence: Mapped[int | None]
-    entry: Mapped[str | None] = mapped_column(_DIGEST)
+    sequence: Mapped[int]
+    entry: Mapped[str] = mapped_column(_DIGEST)
 
 
 class Result(Base):

@@ -79,7 +79,7 @@ def _fetch_page(db: Transaction, caller: Caller, request: ListQuery) -> SessionP
     query = sa.select(Session).options(orm.defer(Session.agreement))
     query = query.where(Session.deleted_at.is_(None), *_filter_conditions(request))
     if caller.role is not Role.ADMINISTRATOR:
-        query = query.where(Session.owner_id == caller.principal_id)
+        query = query.where(Session.owner_id == caller.credential_id)
     if (cursor := re.fullmatch(CURSOR, request.after)) is not None:
         changed_at = _EPOCH + int(cursor[1]) * _MICROSECOND
         at = sa.literal(changed_at, UTCDateTime())
@@ -90,22 +90,16 @@ def _fetch_page(db: Transaction, caller: Caller, request: ListQuery) -> SessionP
     ordered = query.order_by(Session.changed_at.desc(), key).limit(request.limit)
     rows = db.scalars(ordered).all()
     awaited = sessions.awaited_slots(db, rows)
-    # Later rows overwrite earlier ones, so each principal gets the label of its first key.
-    labels = {
-        str(principal_id): label
-        for principal_id, label in db.execute(
-            sa.select(Credential.principal_id, Credential.label)
-            .where(Credential.principal_id.in_({session.owner_id for session in rows}))
-            .order_by(Credential.created_at.desc())
-        )
-    }
+    of_owners = Credential.id.in_({session.owner_id for session in rows})
+    owners = db.execute(sa.select(Credential.id, Credential.label).where(of_owners))
+    labels = dict(owners.all())
     lines = [
         SessionLine(
             **_values_of(session, "title", "state", "round", "created_at", "reason"),
             id=sessions.public_id(caller, session),
             # Validating the whole terms would dominate the time to build the list.
             protocol=json.loads(session.terms)["protocol"]["name"],
-            owner=labels.get(session.owner_id) or session.owner_id,
+            owner=labels[session.owner_id] or session.owner_id,
             awaited=awaited.get(session.id, []),
             waiting_since=session.changed_at,
             deadline=session.deadline,
@@ -123,9 +117,7 @@ def _filter_conditions(request: ListQuery) -> Iterable[sa.ColumnElement[bool]]:
         states = sorted(state.value for state in _GROUPS[request.state])
         yield Session.state.in_(states)
     if request.owner:
-        owners = sa.select(Credential.principal_id).where(
-            Credential.label == request.owner, Credential.principal_id.is_not(None)
-        )
+        owners = sa.select(Credential.id).where(Credential.label == request.owner)
         yield sa.or_(Session.owner_id == request.owner, Session.owner_id.in_(owners))
     if request.changed_since is not None:
         yield Session.changed_at >= request.changed_since
@@ -178,7 +170,7 @@ class ListQuery(BaseModel):
         default="",
         max_length=200,
         pattern=r"^[^\x00-\x1f\x7f]*$",
-        description="Id of a principal, or label of its key.",
+        description="Id or label of the key that opened the sessions.",
     )
     changed_since: _Bound | None = Field(
         default=None, description="Last changed then or later."

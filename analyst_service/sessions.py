@@ -13,7 +13,14 @@ import sqlalchemy as sa
 from analyst_service import audit
 from analyst_service.credentials import Caller, Role
 from analyst_service.database import Transaction
-from analyst_service.models import Contribution, Member, Principal, Session, Task, table
+from analyst_service.models import (
+    Contribution,
+    Credential,
+    Member,
+    Session,
+    Task,
+    table,
+)
 from analyst_service.outbox import SessionChange, write_notices
 from clustering_protocols.catalogue import protocol
 from clustering_protocols.common.error_catalogue import Problem
@@ -139,7 +146,7 @@ def find_sessions(
 
 
 def _find_by_name(
-    db: Transaction, owner_id: str | None, name: str, *, lock: bool
+    db: Transaction, owner_id: str, name: str, *, lock: bool
 ) -> Session | None:
     query = sa.select(Session.id).where(
         Session.owner_id == owner_id, Session.name == name
@@ -223,7 +230,7 @@ def visible_session(
     if caller.role is Role.ADMINISTRATOR:
         session = find_session(db, session_id, lock=lock)
     elif caller.role is Role.COORDINATOR:
-        session = _find_by_name(db, caller.principal_id, session_id, lock=lock)
+        session = _find_by_name(db, caller.credential_id, session_id, lock=lock)
     else:
         own_id = caller.session_id or ""
         found = find_sessions(db, [own_id], lock=lock) if loaded is None else loaded
@@ -293,7 +300,7 @@ def check_byte_quota(
     if quota is None:
         return
     if lock:
-        _lock_principal(db, session.owner_id)
+        _lock_owner(db, session.owner_id)
     stored = sa.func.coalesce(sa.func.sum(Contribution.size), 0)
     query = sa.select(stored).join(Session, Session.id == Contribution.session_id)
     of_owner = query.where(Session.owner_id == session.owner_id, _IS_OPEN)
@@ -305,8 +312,8 @@ def check_byte_quota(
         )
 
 
-def _lock_principal(db: Transaction, principal_id: str | None) -> None:
-    query = sa.select(Principal.id).where(Principal.id == principal_id)
+def _lock_owner(db: Transaction, owner_id: str) -> None:
+    query = sa.select(Credential.id).where(Credential.id == owner_id)
     db.execute(query.with_for_update(key_share=True))
 
 
@@ -326,14 +333,14 @@ def create_session(
     """
     caller.require_role(*_COORDINATORS)
     terms = draw_up_terms(name, request)
-    existing = _find_by_name(db, caller.principal_id, name, lock=True)
+    existing = _find_by_name(db, caller.credential_id, name, lock=True)
     if existing is not None:
         if existing.terms != terms:
             raise SessionExists(f"The id {name!r} is taken.")
         return existing, False
     if quota is not None:
-        _lock_principal(db, caller.principal_id)
-        own = Session.owner_id == caller.principal_id
+        _lock_owner(db, caller.credential_id)
+        own = Session.owner_id == caller.credential_id
         used = db.scalar(sa.select(sa.func.count(Session.id)).where(own, _IS_OPEN)) or 0
         if used >= quota:
             raise QuotaReached(
@@ -343,7 +350,7 @@ def create_session(
     session = Session(
         id=_choose_unused_id(db, caller, name),
         name=name,
-        owner_id=caller.principal_id,
+        owner_id=caller.credential_id,
         title=request.about.title,
         terms=terms,
         state=SessionState.RECRUITING.value,

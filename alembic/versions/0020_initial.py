@@ -42,13 +42,14 @@ def session_key() -> sa.Column:
 
 
 def attempt_key() -> list[sa.Column]:
-    """Return the key and digest columns that tasks and contributions have in common."""
+    """Return the columns that tasks and contributions have in common."""
     return [
         session_key(),
         sa.Column("round", sa.Integer, primary_key=True),
         sa.Column("attempt", sa.Integer, primary_key=True),
         sa.Column("slot", NAME, primary_key=True),
         required("digest", DIGEST, index=True),
+        optional("content", sa.LargeBinary),
     ]
 
 
@@ -61,20 +62,11 @@ sa.Table(
     required("is_marked", sa.Boolean),
 )
 sa.Table(
-    "principals",
-    metadata,
-    sa.Column("id", ID, primary_key=True),
-    required("subject", sa.String(200)),
-    required("issuer", sa.String(200)),
-    required("role", sa.String(16)),
-    sa.UniqueConstraint("issuer", "subject"),
-)
-sa.Table(
     "credentials",
     metadata,
     sa.Column("id", ID, primary_key=True),
     required("secret_digest", DIGEST, unique=True),
-    optional("principal_id", ID, sa.ForeignKey("principals.id")),
+    required("role", sa.String(16)),
     required("label", sa.String(200)),
     optional("session_id", NAME, index=True),
     optional("slot", NAME),
@@ -90,7 +82,7 @@ sa.Table(
     metadata,
     sa.Column("id", NAME, primary_key=True),
     required("name", NAME),
-    required("owner_id", ID, sa.ForeignKey("principals.id")),
+    required("owner_id", ID, sa.ForeignKey("credentials.id")),
     required("title", sa.String(200)),
     required("terms", sa.LargeBinary),
     optional("agreement", sa.LargeBinary),
@@ -163,10 +155,9 @@ sa.Table(
     metadata,
     *attempt_key(),
     required("size", sa.BigInteger),
-    optional("content", sa.LargeBinary),
     required("received_at", MOMENT),
-    optional("sequence", sa.Integer),
-    optional("entry", DIGEST),
+    required("sequence", sa.Integer),
+    required("entry", DIGEST),
 )
 sa.Table(
     "results",

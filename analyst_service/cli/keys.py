@@ -81,7 +81,7 @@ def list_keys_or_tokens(role: str | None, *, tokens: bool, as_json: bool) -> Non
     lines = [
         {
             "id": credential.id,
-            "role": role.value,
+            "role": credential.role,
             "label": credential.label,
             "session": credential.session_id,
             "created_at": credential.created_at.isoformat(),
@@ -90,7 +90,7 @@ def list_keys_or_tokens(role: str | None, *, tokens: bool, as_json: bool) -> Non
             and credential.last_used_at.isoformat(),
             "revoked": credential.revoked_at is not None,
         }
-        for credential, role in credentials
+        for credential in credentials
     ]
     if as_json:
         click.echo(json.dumps(lines))

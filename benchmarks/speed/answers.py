@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from analyst_service.credentials import Role, create_key, revoke_credential
 from analyst_service.database import Database, SystemClock
-from analyst_service.models import Principal, Session, Task
+from analyst_service.models import Session, Task
 from analyst_service.settings import Settings
 from benchmarks.speed.analyst_process import AnalystProcess
 from benchmarks.speed.figures import Figure
@@ -50,11 +50,10 @@ def prepare(folder: Path, n_sessions: int) -> tuple[str, str]:
     with database.write() as transaction:
         gone, revoked = create_key(transaction, Role.COORDINATOR, "revoked", 86_400)
         revoke_credential(transaction, gone)
-        _, administrator = create_key(
+        owner, administrator = create_key(
             transaction, Role.ADMINISTRATOR, "benchmark", 86_400
         )
-        owner = transaction.scalars(sa.select(Principal.id)).first()
-        transaction.execute(sa.insert(Session), rows(str(owner), clock, n_sessions))
+        transaction.execute(sa.insert(Session), rows(owner, clock, n_sessions))
         transaction.execute(sa.insert(Task), tasks(min(PAGE, n_sessions), task))
     database.close()
     return revoked, administrator

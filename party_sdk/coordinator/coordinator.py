@@ -233,7 +233,7 @@ class Coordinator:
 
         limit: the maximum number of lines; by default all.
         state: ``open``, ``over`` or a single state; empty for all.
-        owner: the label of a key or the id of a principal, since administrators see the
+        owner: the id or label of a key, since administrators see the
             sessions of all owners; empty for all.
         since, before: bounds of the time of the last change; ``before`` is exclusive.
 

@@ -517,7 +517,7 @@ def test_a_party_that_was_shut_out_stops_and_gets_no_token(guest: Guest) -> None
         assert party.stored.load_identity().token is None
     found = guest.api.service.database.query(list_tokens)
     assert found
-    assert [c.slot for c, _ in found if c.revoked_at is None] == []
+    assert [token.slot for token in found if token.revoked_at is None] == []
 
 
 def test_a_refused_proof_is_sent_only_a_few_times(

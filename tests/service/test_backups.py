@@ -26,6 +26,7 @@ from analyst_service.retention import find_live_digests
 from analyst_service.settings import Settings
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
+from coterie.build import find_schema
 from tests.service.samples import PARTS, A, B, command as run, environment_of
 
 SECRET_LABEL = "Dr Secret of ward 3"
@@ -308,7 +309,10 @@ CHANGES: dict[str, tuple[Change, str]] = {
         "COTERIE_DATABASE_URL",
     ),
     "rows without their session": (remove_sessions, "is damaged"),
-    "an unknown schema": (described('"0021"', '"9999:head --sql"'), "schema 9999"),
+    "an unknown schema": (
+        described(f'"{find_schema()}"', '"9999:head --sql"'),
+        "schema 9999",
+    ),
 }
 DATABASES = {
     "a damaged database": (damage_database, "is damaged"),

@@ -182,7 +182,7 @@ def test_a_hostile_name_finds_nothing_and_a_hostile_title_is_given_back_or_refus
     changed = [
         name for name, rows in world.api.stored()[0].items() if rows != before[0][name]
     ]
-    assert set(changed) <= {"principals", "credentials"}, "of the key of this test"
+    assert set(changed) <= {"credentials"}, "of the key of this test"
     path = f"/v1/sessions/s-{sha256(text.encode()).hexdigest()[:16]}"
     body = {**session.terms, "about": {"title": text}}
     response = world.api.send("PUT", path, key, json=body)

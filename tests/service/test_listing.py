@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from support.in_process import Api
 
 from analyst_service.credentials import Role
-from analyst_service.models import Credential, Member, Principal, Session, table
+from analyst_service.models import Credential, Member, Session, table
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import VersionMismatch
 from clustering_protocols.protocols.dummy import Dummy
@@ -27,26 +27,25 @@ OWNERS, EACH = 40, 20
 
 def copy(api: Api, owners: int, each: int) -> None:
     """Copy the only session's rows for many owners; each copy is an hour older."""
-    tables = [table(kind) for kind in (Principal, Credential, Session, Member)]
+    tables = [table(kind) for kind in (Credential, Session, Member)]
     with api.service.database.write() as transaction:
         run = transaction.execute
-        principal, key, one, members = (
+        key, one, members = (
             [dict(row) for row in run(sa.select(t)).mappings()] for t in tables
         )
-        rows: list[list[dict[str, Any]]] = [[], [], [], []]
+        rows: list[list[dict[str, Any]]] = [[], [], []]
         hour = timedelta(hours=1)
         for owner in range(owners):
             of = {"id": f"p{owner}"}
-            rows[0].append(principal[0] | of | {"subject": f"p{owner}"})
             digest = {"secret_digest": f"{owner:064}", "label": f"Institute {owner}"}
-            rows[1].append(key[0] | of | digest | {"principal_id": f"p{owner}"})
+            rows[0].append(key[0] | of | digest)
             for number in range(each):
                 name = f"s-{number}"
                 at = one[0]["changed_at"] - (1 + owner * each + number) * hour
                 ended = {"owner_id": f"p{owner}", "name": name, "state": "completed"}
                 ended |= {"id": f"{name}.p{owner}", "changed_at": at, "created_at": at}
-                rows[2].append(one[0] | ended)
-                rows[3] += [m | {"session_id": f"{name}.p{owner}"} for m in members]
+                rows[1].append(one[0] | ended)
+                rows[2] += [m | {"session_id": f"{name}.p{owner}"} for m in members]
         for where, what in zip(tables, rows, strict=True):
             run(sa.insert(where), what)
 

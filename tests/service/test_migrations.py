@@ -17,8 +17,9 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from click.testing import Result
 
+from analyst_service.credentials import Role, create_key
 from analyst_service.database import Database, build_alembic_config
-from analyst_service.models import Base, Principal, Session
+from analyst_service.models import Base, Session
 from analyst_service.settings import Settings
 from coterie.build import find_schema
 from tests.service import samples
@@ -127,13 +128,12 @@ def test_open_sessions_that_this_release_refuses_are_ended_and_named(
     database.migrate()
     now = datetime(2026, 3, 1, tzinfo=UTC)
     with database.write() as transaction:
-        transaction.add(Principal(id="p", subject="k", issuer="", role="coordinator"))
-        transaction.flush()
+        key_id, _ = create_key(transaction, Role.COORDINATOR, "k", 60)
         transaction.add(
             Session(
                 id="s-old",
                 name="s-old",
-                owner_id="p",
+                owner_id=key_id,
                 title="",
                 terms=b'{"of": "another release"}',
                 state="collecting",

@@ -138,6 +138,8 @@ def test_what_another_session_holds_too_stays(api: Api) -> None:
                 digest=digest,
                 size=1,
                 received_at=api.clock.now(),
+                sequence=1,
+                entry="",
             )
         )
     first.cancel()
@@ -335,7 +337,7 @@ def test_tokens_go_with_their_session(api: Api) -> None:
 
     def listed() -> set[str | None]:
         tokens = api.service.database.query(list_tokens)
-        return {token.session_id for token, _ in tokens}
+        return {token.session_id for token in tokens}
 
     assert listed() == {session.id, other.id}
     api.send("DELETE", session.path, session.key)
