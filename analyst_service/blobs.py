@@ -135,19 +135,26 @@ class FileBlobStore:
         """Return the number of free bytes on the disk that holds the blobs."""
         return shutil.disk_usage(self._root).free
 
-    def find_older_than(self, before: float) -> Iterator[str]:
-        """Yield the digests of all blobs last written before a POSIX timestamp."""
+    def file_time(self) -> float:
+        """Return the POSIX time of the clock that dates the files of the folder."""
+        self._tmp.touch()
+        return self._tmp.stat().st_mtime
+
+    def find_older_than(self, seconds: float) -> Iterator[str]:
+        """Yield the digests of all blobs last written longer ago than ``seconds``."""
+        before = self.file_time() - seconds
         for path in self._root.glob("??/*"):
             if _DIGEST.fullmatch(path.name) and _was_modified_before(path, before):
                 yield path.name
 
-    def sweep(self, before: float, live: Collection[str]) -> None:
-        """Remove drafts last written before a POSIX timestamp, which a crash left behind.
+    def sweep(self, seconds: float, live: Collection[str]) -> None:
+        """Remove drafts that a crash left behind, last written ``seconds`` ago.
 
         The cache of an object store also removes blobs whose digests are not in
         ``live``.
         """
         del live  # used by the subclass for object stores
+        before = self.file_time() - seconds
         for stray in self._tmp.iterdir():
             if _was_modified_before(stray, before):
                 stray.unlink(missing_ok=True)
@@ -157,8 +164,7 @@ class FileBlobStore:
 
         Blobs used in the last minute stay, because a thread may be about to open them.
         """
-        self._tmp.touch()  # sets its mtime from the file system's clock
-        entries, recent = [], self._tmp.stat().st_mtime - _IN_USE_SECONDS
+        entries, recent = [], self.file_time() - _IN_USE_SECONDS
         for path in self._root.glob("??/*"):
             with suppress(FileNotFoundError):
                 entries.append((path.stat().st_mtime, path.stat().st_size, path))

@@ -33,8 +33,8 @@ class Clock(Protocol):
         """Return the current time in UTC."""
         ...
 
-    def skew(self) -> timedelta:
-        """Return by how much this machine's clock is ahead of this clock."""
+    def synchronise(self) -> None:
+        """Read the time anew from its source, which may take a while."""
         ...
 
 
@@ -45,16 +45,15 @@ class SystemClock:
         """Return the current time in UTC."""
         return datetime.now(UTC)
 
-    def skew(self) -> timedelta:
-        """Return zero, because this is the machine's own clock."""
-        return timedelta(0)
+    def synchronise(self) -> None:
+        """Do nothing, because every reading is new."""
 
 
 class ServerClock:
     """The clock of a database server, which all analysts of the database share.
 
-    :meth:`skew` asks the server for the time. Until the next call the elapsed time is
-    measured by this machine's monotonic clock, which nobody can set.
+    :meth:`synchronise` asks the server for the time. Until the next call the elapsed
+    time is measured by this machine's monotonic clock, which nobody can set.
 
     ask: returns the server's time in UTC; its exceptions are propagated.
     """
@@ -65,20 +64,18 @@ class ServerClock:
 
     def now(self) -> datetime:
         """Return the current time in UTC."""
-        server_time, at = self._answer or self._synchronise()
+        if self._answer is None:
+            self.synchronise()
+            return self.now()
+        server_time, at = self._answer
         return server_time + timedelta(seconds=time.monotonic() - at)
 
-    def skew(self) -> timedelta:
-        """Ask the server for the time; return by how much this machine is ahead of it."""
-        self._synchronise()
-        return SystemClock().now() - self.now()
-
-    def _synchronise(self) -> tuple[datetime, float]:
+    def synchronise(self) -> None:
+        """Ask the server for the time."""
         begin = time.monotonic()
         server_time = self._ask()
         # assume that the server read its clock in the middle of the round trip
         self._answer = server_time, (begin + time.monotonic()) / 2
-        return self._answer
 
 
 # The schema: its revision, which Alembic stores in a table, and migrations.

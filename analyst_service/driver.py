@@ -37,7 +37,6 @@ from analyst_service.steps import (
     store_result,
 )
 from analyst_service.worker import WorkerProcess
-from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.engine import Opened
 from clustering_protocols.wire.states import SessionState
 
@@ -70,8 +69,7 @@ class Driver:
         self._free: list[WorkerProcess] = []
         self._announced: OrderedDict[str, RoundPosition] = OrderedDict()
         self._queried_at = 0.0
-        self._compared_at = -math.inf
-        self._is_clock_wrong = False
+        self._synchronised_at = -math.inf
         self._has_outage = False
         self._span = service.lease_span
 
@@ -93,7 +91,7 @@ class Driver:
         while not self._stop.is_set():
             self._service.notifier.wait_for_work(POLL_SECONDS)
             for part in (
-                self._check_clock_every_second,
+                self._synchronise_clock,
                 self._collect_outcomes,
                 self._renew_leases,
                 self._start_processes,
@@ -112,22 +110,12 @@ class Driver:
         except Exception as error:  # noqa: BLE001  the thread must survive
             log.error("driver: %s", describe_error(error))  # noqa: TRY400  no traceback: it may hold values
 
-    def _check_clock_every_second(self) -> None:
-        """Check every second that this machine's clock agrees with the database's."""
+    def _synchronise_clock(self) -> None:
+        """Ask the database server for the time, every second."""
         now = time.monotonic()
-        if now < self._compared_at + _CLOCK_SECONDS:
-            return
-        self._compared_at = now
-        try:
-            self._service.check_clock()
-        except Unavailable as error:
-            if not self._is_clock_wrong:
-                log.error("driver: no step is taken. %s", error.detail)  # noqa: TRY400  no traceback: the text suffices
-            self._is_clock_wrong = True
-        else:
-            if self._is_clock_wrong:
-                log.info("driver: this machine's clock is right again")
-            self._is_clock_wrong = False
+        if now >= self._synchronised_at + _CLOCK_SECONDS:
+            self._synchronised_at = now
+            self._service.clock.synchronise()
 
     def _start_processes(self) -> None:
         """Start worker processes up to the configured number; some may have died."""
@@ -138,22 +126,18 @@ class Driver:
             self._free.append(self._start_process())
 
     def _start_steps(self) -> None:
-        database = self._service.database
+        database, is_draining = self._service.database, self._service.draining.is_set
         # Query first, because on SQLite a write transaction blocks all others.
-        if not self._free and self._takes_steps and database.query(has_rounds_to_close):
+        if not self._free and not is_draining() and database.query(has_rounds_to_close):
             database.transact(close_rounds)
-        while self._free and self._takes_steps and database.query(has_work, self._span):
+        while self._free and not is_draining() and database.query(has_work, self._span):
             step = database.transact(close_and_lease, self._service)
             if step is None:
                 break
             self._running.append(self._submit_step(*step))
-        if self._has_outage and self._takes_steps:
+        if self._has_outage and not is_draining():
             log.info("driver: the database answers again")
             self._has_outage = False
-
-    @property
-    def _takes_steps(self) -> bool:
-        return not (self._is_clock_wrong or self._service.draining.is_set())
 
     def _renew_leases(self) -> None:
         """Renew the leases of running steps, and kill steps whose lease was lost."""

@@ -137,9 +137,12 @@ class ObjectBlobStore(FileBlobStore):
             obstore.delete(self._objects, _object_key(digest))
         super().remove(digest)
 
-    def find_older_than(self, before: float) -> Iterator[str]:
-        """Yield the digests of all blobs last written before a POSIX timestamp."""
+    def find_older_than(self, seconds: float) -> Iterator[str]:
+        """Yield the digests of all blobs last written longer ago than ``seconds``."""
         with _translate_errors():
+            obstore.put(self._objects, _PROBE, b"", use_multipart=False)
+            now = obstore.head(self._objects, _PROBE)["last_modified"]
+            before = now.timestamp() - seconds  # by the clock of the object store
             for objects in obstore.list(self._objects):
                 for meta in objects:
                     name = str(meta["path"]).rpartition("/")[2]
@@ -147,10 +150,10 @@ class ObjectBlobStore(FileBlobStore):
                     if self.is_digest(name) and is_old:
                         yield name
 
-    def sweep(self, before: float, live: Collection[str]) -> None:
+    def sweep(self, seconds: float, live: Collection[str]) -> None:
         """Remove old drafts and cached blobs that are not ``live``; shrink the cache."""
-        super().sweep(before, live)
-        for digest in super().find_older_than(before):
+        super().sweep(seconds, live)
+        for digest in super().find_older_than(seconds):
             if digest not in live:
                 super().remove(digest)
         self.shrink_to(self._cache_bytes)

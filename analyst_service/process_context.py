@@ -249,23 +249,7 @@ class Service:
         """Return whether an upload of this size (bytes) would leave enough free space."""
         return self.blobs.free_bytes() - size >= self.settings.least_free_bytes
 
-    def check_clock(self) -> None:
-        """Raise :class:`Unavailable` if this machine's clock is wrong.
-
-        Leases are timed by the database's clock. A machine whose own clock differs by
-        more than a third of a lease takes no steps and is not ready for requests.
-        """
-        skew = self.clock.skew()
-        if abs(skew) > self.lease_span / 3:
-            seconds = skew.total_seconds()
-            raise Unavailable(
-                f"This machine's clock is {abs(seconds):.0f} seconds "
-                f"{'ahead of' if seconds > 0 else 'behind'} the database server's. "
-                "Synchronise it (NTP)."
-            )
-
     def _check_ready(self) -> None:
-        self.check_clock()
         if not self.database.has_current_schema():
             raise Unavailable("The database has the schema of another release.")
         with suppress(StorageFull):  # parties can still fetch results

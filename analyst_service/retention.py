@@ -233,12 +233,13 @@ def _remove_after(
 def sweep_blobs(service: Service) -> None:
     """Remove old drafts, which a crash left behind, and old blobs without a row.
 
-    Recent blobs stay, because a step writes blobs before any row refers to them.
+    Recent blobs stay, because a step writes blobs before any row refers to them. The
+    clock of their store measures how old they are, because it dated them.
     """
-    before = (service.clock.now() - ORPHAN_AGE).timestamp()
+    seconds = ORPHAN_AGE.total_seconds()
     live = service.database.query(find_live_digests)
-    service.blobs.sweep(before, live)
-    old = service.blobs.find_older_than(before)
+    service.blobs.sweep(seconds, live)
+    old = service.blobs.find_older_than(seconds)
     remove_blobs(service, (digest for digest in old if digest not in live))
 
 

@@ -233,7 +233,7 @@ def take_lease(db: Transaction, span: timedelta) -> Lease | None:
             return lease
         detail = (
             f"The step was begun {STEP_ATTEMPTS} times and never finished: its worker was "
-            "killed each time, or the clocks of the analysts differ."
+            "killed each time."
         )
         _fail_session(db, lease, Failed(reason=Problem.INTERNAL.slug, detail=detail))
     return None

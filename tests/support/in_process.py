@@ -62,13 +62,12 @@ class HandClock:
 
     def __init__(self) -> None:
         self.time = datetime(2026, 3, 1, tzinfo=UTC)
-        self.ahead = timedelta(0)
 
     def now(self) -> datetime:
         return self.time
 
-    def skew(self) -> timedelta:
-        return self.ahead
+    def synchronise(self) -> None:
+        pass
 
     def forward(self, seconds: float) -> None:
         self.time += timedelta(seconds=seconds)
