@@ -289,7 +289,9 @@ def _build_object(limit: int | None, pairs: list[tuple[str, Any]]) -> Header:
 
 def _parse_safe_integer(digits: str) -> int:
     number = int(digits)
-    if abs(number) >= 2**53:  # canonical JSON cannot write it: RFC 8785, section 3.2.2.3
+    if (
+        abs(number) >= 2**53
+    ):  # canonical JSON cannot write it: RFC 8785, section 3.2.2.3
         raise json.JSONDecodeError("a whole number is beyond 2^53", "", 0)
     return number
 

@@ -180,9 +180,7 @@ class FccmParty(
                 "n_coinciding": count_coinciding_clusters(U, maths.TIE),
             },
             figures=(context.recall(Figures),),
-            order=order_published_first(
-                len(sizes), large, round_rows(sizes[large])
-            ),
+            order=order_published_first(len(sizes), large, round_rows(sizes[large])),
         )
 
 
