@@ -224,11 +224,24 @@ class RowHistory(Record):
         """
         if not self.whole:
             return self.n_sums
-        sizes = np.bincount(self.of_row, minlength=self.labels.shape[1])
-        limit = min(self.n_sums, int(np.count_nonzero(sizes == 1)))
+        limit = min(self.n_sums, int(np.count_nonzero(self._sizes == 1)))
         if limit <= enough:
             return limit
-        return count_leverage_one_rows(self.labels, sizes)
+        return int(np.count_nonzero(find_leverage_one(self.labels, self._sizes)))
+
+    @property
+    def _sizes(self) -> IntArray:
+        return np.bincount(self.of_row, minlength=self.labels.shape[1])
+
+    @property
+    def are_alone(self) -> NDArray[np.bool_]:
+        """Return whether each row (n,) is alone in its class, as all derivable rows are."""
+        are_alone: NDArray[np.bool_] = self._sizes[self.of_row] == 1
+        return are_alone
+
+    def find_derivable_rows(self) -> NDArray[np.bool_]:
+        """Return whether each row (n,) can be derived; the history must be whole."""
+        return find_leverage_one(self.labels, self._sizes)[self.of_row]
 
 
 def most_derivable_rows(share: float, n_rows: int) -> int:
@@ -247,17 +260,17 @@ _MOST_BASIS_BYTES: Final = 1 << 24
 class _Span:
     """The space that is spanned by the memberships of some partitions.
 
-    labels: int32 (t, d); as in :func:`count_leverage_one_rows`.
+    labels: int32 (t, d); as in :func:`find_leverage_one`.
     sizes: int64 (d,); the number of rows in each class.
     basis: float64 (d, r); orthonormal columns. The entry of a class is the entry of
         each of its rows, multiplied by the square root of the class's size.
-    n_derivable: how many rows have leverage 1.
+    derivable: bool (d,); whether the class is a single row of leverage 1.
     """
 
     labels: NDArray[np.int32] = field(repr=False)
     sizes: IntArray = field(repr=False)
     basis: FloatArray = field(repr=False)
-    n_derivable: int
+    derivable: NDArray[np.bool_] = field(repr=False)
 
     def find_parent_classes(
         self, labels: NDArray[np.int32], sizes: IntArray
@@ -284,8 +297,8 @@ _spans: Final[list[_Span]] = []
 """Spans of recent audits, which the next audit of the same session can extend."""
 
 
-def count_leverage_one_rows(labels: NDArray[np.int32], sizes: IntArray) -> int:
-    """Return how many rows have leverage 1 in the span of all memberships.
+def find_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> NDArray[np.bool_]:
+    """Return which classes (d,) are a row of leverage 1 in the span of all memberships.
 
     labels: int32 (t, d); the cluster of each class of rows in each partition, or -1 for
         none.
@@ -293,7 +306,7 @@ def count_leverage_one_rows(labels: NDArray[np.int32], sizes: IntArray) -> int:
         direction, so only the row of a class of size 1 can have leverage 1.
     """
     if not labels.size:
-        return 0
+        return np.zeros(len(sizes), np.bool_)
     n_partitions, basis = 0, np.empty((len(sizes), 0))
     for span in tuple(_spans):
         parents = span.find_parent_classes(labels, sizes)
@@ -301,7 +314,7 @@ def count_leverage_one_rows(labels: NDArray[np.int32], sizes: IntArray) -> int:
             continue
         n_partitions = len(span.labels)
         if n_partitions == len(labels):
-            return span.n_derivable
+            return span.derivable
         basis = span.basis[parents]
         basis *= np.sqrt(sizes / span.sizes[parents])[:, None]
         with suppress(ValueError):  # another thread may have removed the span
@@ -317,13 +330,11 @@ def count_leverage_one_rows(labels: NDArray[np.int32], sizes: IntArray) -> int:
     new_directions = directions[values > _ZERO * np.linalg.norm(rows)]
     basis = np.hstack([basis, new_directions.T])
     leverage = np.square(basis).sum(axis=1)
-    n_derivable = int(
-        np.count_nonzero((sizes == 1) & (leverage > 1.0 - _ONE_TOLERANCE))
-    )
+    derivable: NDArray[np.bool_] = (sizes == 1) & (leverage > 1.0 - _ONE_TOLERANCE)
     if basis.nbytes <= _MOST_BASIS_BYTES:
-        _spans.insert(0, _Span(labels, sizes, basis, n_derivable))
+        _spans.insert(0, _Span(labels, sizes, basis, derivable))
         del _spans[_MOST_SPANS:]
-    return n_derivable
+    return derivable
 
 
 @cache

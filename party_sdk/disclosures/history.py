@@ -430,23 +430,38 @@ class _Check:
             )
 
     def _check_computable_rows(self, summed: RowHistory) -> None:
+        """Refuse sums if too many rows of one session follow from those of all sessions.
+
+        Each session that common rows connect with this one has a limit of its own: a
+        large session must not raise the limit of a small one. An earlier session above
+        its limit is no obstacle if this one makes no further row of it derivable.
+        """
         earlier = [
             (self._history.marks(entry.rows), entry.summed)
             for entry in self._others
             if entry.summed is not None
         ]
+        sessions = [(self._rows.marks, summed), *earlier]
         share = self._policy.sums_limit
-        n_sums = summed.n_sums + sum(sums.n_sums for _, sums in earlier)
-        if n_sums <= most_derivable_rows(share, len(self._rows.marks)):
+        n_sums = sum(sums.n_sums for _, sums in sessions)
+        if n_sums <= most_derivable_rows(share, min(len(m) for m, _ in sessions)):
             return  # no more rows follow than there are sums
-        marks, history = merge(self._rows.marks, summed, earlier)
-        limit = most_derivable_rows(share, len(marks))
-        n_computable = history.count_derivable_rows(limit)
-        if n_computable > limit:
+        rows, merged = merge(sessions)
+        limits = [most_derivable_rows(share, len(numbers)) for numbers in rows]
+        counts = count_derivable_rows(merged, rows, limits)
+        excess = [i for i in range(len(rows)) if counts[i] > limits[i]]
+        if merged.whole and excess and excess[0] > 0:
+            others = merged.labels[len(summed.labels) :]
+            before = merged.model_copy(update={"labels": others}).find_derivable_rows()
+            excess = [i for i in excess if counts[i] > before[rows[i]].sum()]
+        for i in excess[:1]:
+            whose = f"your {len(rows[i])} rows"
+            if i > 0:
+                whose = f"the {len(rows[i])} rows of an earlier session"
             raise GuardRefused(
-                f"{n_computable} of your {len(marks)} rows could be computed from these sums "
-                f"and those of earlier sessions over the same rows; 'sums_limit' is "
-                f"{share:g}, {limit} rows. Take part with other rows."
+                f"{counts[i]} of {whose} could be computed from these sums and those of "
+                f"earlier sessions over the same rows; 'sums_limit' is {share:g}, "
+                f"{limits[i]} rows. Take part with other rows."
             )
 
     def _questions(self) -> Iterator[str]:
@@ -500,31 +515,44 @@ def _run_memories(memory: Memory, terms: Terms) -> list[Memory]:
     return [memory.scope_to_run(run) for run in range(n_runs)]
 
 
-def merge(
-    marks: WordArray, history: RowHistory, earlier: Sequence[Summed]
-) -> tuple[WordArray, RowHistory]:
-    """Merge the sums of all sessions that are connected by common rows.
+def merge(sessions: Sequence[Summed]) -> tuple[list[IntArray], RowHistory]:
+    """Merge the sums of the first session and of all that common rows connect with it.
 
     Rows of one session with the same mark, such as visits of one person, stay different
     rows; those of two sessions are matched in their order.
 
-    Returns the marks of all these rows, those of this session first, and their history.
+    Returns the indices of each of these sessions' rows in the merged history, those of
+    the first session first, and the merged history.
     """
+    marks, rows = _number_rows([make_distinct(marks) for marks, _ in sessions])
+    is_near, is_connected = _find_connected(rows, len(marks))
+    place = np.cumsum(is_connected) - 1
+    near = np.flatnonzero(is_near).tolist()
+    rows, histories = [place[rows[i]] for i in near], [sessions[i][1] for i in near]
+    return rows, _merge_histories(histories, rows, int(is_connected.sum()))
+
+
+def _find_connected(
+    rows: Sequence[IntArray], n_rows: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return which sessions and rows common rows connect with the first session."""
     # late imports: most sessions have too few sums for this
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    sessions = [(marks, history), *earlier]
-    all_marks, rows = _number_rows([make_distinct(summed[0]) for summed in sessions])
-    session = np.repeat(np.arange(len(sessions)), [len(numbers) for numbers in rows])
-    edges = session, len(sessions) + np.concatenate(rows)
-    size = len(sessions) + len(all_marks)
+    session = np.repeat(np.arange(len(rows)), [len(numbers) for numbers in rows])
+    edges = session, len(rows) + np.concatenate(rows)
+    size = len(rows) + n_rows
     graph = coo_array((np.ones(len(session)), edges), shape=(size, size))
     _, component = connected_components(graph, directed=False)
-    is_near, is_connected = np.split(component == component[0], [len(sessions)])
-    near = np.flatnonzero(is_near)
-    n_rows, place = int(is_connected.sum()), np.cumsum(is_connected) - 1
-    rows, histories = [place[rows[i]] for i in near], [sessions[i][1] for i in near]
+    is_near, is_connected = np.split(component == component[0], [len(rows)])
+    return is_near, is_connected
+
+
+def _merge_histories(
+    histories: Sequence[RowHistory], rows: Sequence[IntArray], n_rows: int
+) -> RowHistory:
+    """Return one history of ``n_rows`` rows, given the rows of each history."""
     n_totals = sum(
         sums.all_rows and len(numbers) == n_rows
         for numbers, sums in zip(rows, histories, strict=True)
@@ -534,7 +562,7 @@ def merge(
     of_row: IntArray = np.empty(0, np.int64)
     labels = np.empty((0, 0), np.int32)
     if whole := all(sums.whole for sums in histories):
-        classes = np.full((len(near), n_rows), -1)  # -1: in no sum of a session
+        classes = np.full((len(rows), n_rows), -1)  # -1: in no sum of a session
         signatures = np.zeros(n_rows, np.uint64)
         for own, numbers, sums in zip(classes, rows, histories, strict=True):
             own[numbers] = sums.of_row
@@ -546,14 +574,31 @@ def merge(
                 for own, sums in zip(classes[:, first], histories, strict=True)
             ]
         )
-    merged = RowHistory(
+    return RowHistory(
         n_sums=n_sums,
         all_rows=n_totals > 0,
         whole=whole,
         of_row=of_row.astype(np.int32),
         labels=labels,
     )
-    return all_marks[is_connected], merged
+
+
+def count_derivable_rows(
+    history: RowHistory, rows: Sequence[IntArray], limits: Sequence[int]
+) -> list[int]:
+    """Return how many rows of each session can be derived from a merged history.
+
+    The numbers are only upper bounds if none exceeds its limit, or if the history is
+    not whole.
+    """
+    if not history.whole:
+        return [min(history.n_sums, len(numbers)) for numbers in rows]
+    are_alone = history.are_alone
+    bounds = [min(history.n_sums, int(are_alone[numbers].sum())) for numbers in rows]
+    if all(bound <= limit for bound, limit in zip(bounds, limits, strict=True)):
+        return bounds
+    derivable = history.find_derivable_rows()
+    return [int(derivable[numbers].sum()) for numbers in rows]
 
 
 def _number_rows(tables: Sequence[WordArray]) -> tuple[WordArray, list[IntArray]]:

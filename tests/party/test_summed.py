@@ -29,6 +29,7 @@ from clustering_protocols.terms.terms import Layout, Terms
 from party_sdk.disclosures.history import (
     History,
     Summed,
+    count_derivable_rows,
     history_of,
     merge,
     reveals_few_rows,
@@ -59,21 +60,28 @@ def random_sessions(rng: np.random.Generator) -> list[tuple[IntArray, list[IntAr
 @pytest.mark.parametrize("seed", range(25))
 def test_sessions_together_are_solved_as_one_table(seed: int) -> None:
     sessions = random_sessions(np.random.default_rng(seed))
-    last, *others = [summed(names, *each) for names, each in sessions]
-    marks, found = merge(*last, others)
-    sums = []
-    for names, partitions in sessions:
-        common = np.isin(names.astype(np.uint64), marks)
-        assert common.all() or not common.any(), "all that share a row, and no other"
-        if common.all():
-            for labels in partitions:
-                sums += [
-                    [mark in names[labels == cluster] for mark in marks]
-                    for cluster in range(3)
-                ]
+    connected = set(sessions[0][0])
+    for names, _ in sessions * 2:
+        if connected & set(names):
+            connected |= set(names)
+    sessions = [each for each in sessions if connected & set(each[0])]
+    apart = (np.arange(20, 24), [np.arange(4)])
+    every = [summed(names, *partitions) for names, partitions in [*sessions, apart]]
+    rows, found = merge(every)
+    assert len(rows) == len(sessions), "all that rows connect, and no other"
+    marks, sums = np.full(len(connected), -1), []
+    for (names, partitions), numbers in zip(sessions, rows, strict=True):
+        assert all((marks[numbers] == names) | (marks[numbers] == -1))
+        marks[numbers] = names
+        for labels in partitions:
+            sums += [np.isin(range(len(marks)), numbers[labels == k]) for k in range(3)]
+    assert len(set(marks)) == len(marks)
     M = np.array(sums, dtype=float)
     leverage = np.einsum("ij,ji->i", np.linalg.pinv(M), M)
-    assert found.count_derivable_rows() == int((leverage > 1 - 1e-8).sum())
+    derivable = leverage > 1 - 1e-8
+    assert found.count_derivable_rows() == int(derivable.sum())
+    counts = count_derivable_rows(found, rows, [0] * len(rows))
+    assert counts == [int(derivable[numbers].sum()) for numbers in rows]
     assert np.linalg.matrix_rank(M) <= found.n_sums
 
 
@@ -84,12 +92,12 @@ def test_sessions_over_the_same_rows_are_one(seed: int) -> None:
     names, order = np.arange(9), rng.permutation(9)
     first, then, last = (rng.integers(least, 3, 9) for least in (0, -1, 0))
     both = summed(names, first, then, last)[1]
-    marks, found = merge(*summed(names, first, then), [summed(order, last[order])])
-    assert marks.tolist() == list(names)
+    rows, found = merge([summed(names, first, then), summed(order, last[order])])
+    assert [numbers.tolist() for numbers in rows] == [list(names), list(order)]
     assert (found.n_sums, found.all_rows) == (both.n_sums, True)
     assert found.count_derivable_rows() == both.count_derivable_rows()
     large = both.model_copy(update={"whole": False})
-    _, found = merge(*summed(names), [(names.astype(np.uint64), large)])
+    _, found = merge([summed(names), (names.astype(np.uint64), large)])
     assert (found.whole, found.count_derivable_rows()) == (False, both.n_sums)
 
 
@@ -138,6 +146,44 @@ def test_a_home_refuses_what_would_follow_with_earlier_sessions(
     home.adds_up("two", columns, ALL_BUT_ONE, ids=ids)
     # of one session only its newest history counts
     home.adds_up("one", PEOPLE, HALVES, HALVES, ids=ids)
+
+
+def ten_alone(begin: int) -> list[int]:
+    """Return clusters of 40 people: each of ten people from ``begin`` on has its own."""
+    labels = np.full(40, 10)
+    labels[begin : begin + 10] = range(10)
+    return labels.tolist()
+
+
+CROWD = np.random.default_rng(1).normal(size=(1000, 3))
+CROWD_IDS = [f"patient {number}" for number in range(len(CROWD))]
+
+
+@pytest.mark.threat(140)
+@pytest.mark.parametrize("large", ["before", "after", "none"])
+def test_a_large_session_does_not_raise_the_limit_of_a_small_one(
+    home: Home, large: str
+) -> None:
+    """Ten other rows of 40 are derivable in each session: a quarter, then a half."""
+    total = [0] * len(CROWD)
+    if large == "before":
+        home.adds_up("large", CROWD, total, ids=CROWD_IDS)
+    home.adds_up("one", CROWD[:40], ten_alone(0), ids=CROWD_IDS[:40])
+    if large == "after":
+        home.adds_up("large", CROWD, total, ids=CROWD_IDS)
+    with pytest.raises(GuardRefused, match=r"20 of your 40 rows.*10 rows"):
+        home.adds_up("two", CROWD[:40], ten_alone(10), ids=CROWD_IDS[:40])
+
+
+@pytest.mark.threat(140)
+def test_a_large_session_may_not_reveal_the_rows_of_a_small_one(home: Home) -> None:
+    home.adds_up("small", CROWD[:40], ten_alone(0), ids=CROWD_IDS[:40])
+    further = [*ten_alone(10), *[11] * (len(CROWD) - 40)]
+    with pytest.raises(GuardRefused, match=r"20 of the 40 rows of an earlier"):
+        home.adds_up("large", CROWD, further, ids=CROWD_IDS)
+    # with a smaller limit than before, but no row more
+    none_more = [*ten_alone(0), *[11] * (len(CROWD) - 40)]
+    home.adds_up("large", CROWD, none_more, ids=CROWD_IDS, share=0.1)
 
 
 @pytest.mark.threat(140)
