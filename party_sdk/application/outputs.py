@@ -40,9 +40,11 @@ class Outputs:
         refuse_overwriting(self.paths, session, force=self.force)
 
     def write_files(self, member: Party, result: Result, data: DataSource) -> None:
-        """Write all output files of a result."""
+        """Write all output files of a result; a description has none."""
+        if result.is_description:
+            return
         with record_outputs(self.paths, member.stored):
-            if self.labels is not None and not result.is_description:
+            if self.labels is not None:
                 uncertainty = self._label_uncertainty(member, result, data)
                 result.save(self.labels, uncertainty)
 

@@ -205,11 +205,7 @@ class OrderRunner:
 
     def record_failure(self, location: str) -> ExitCode:
         """Mark the order as failed, with the location of an unexpected error."""
-        trouble = Trouble(
-            headline="Something unexpected happened here",
-            detail=f"{location}.",
-            remedy="Run it at a terminal (coterie party run) and report what it says.",
-        )
+        trouble = Trouble.from_unexpected(location)
         try:
             with suppress(CoterieError, OSError):  # the stored status may be damaged
                 self._record_end(OrderState.FAILED, trouble)

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 from hashlib import file_digest
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from pydantic import AwareDatetime, BaseModel, Field
 
@@ -78,8 +78,8 @@ class Order(BaseModel, frozen=True):
     table: None until the operator names a table; the party does not run before that.
     choices: the party's own decisions, as in ``--choice``.
     ids_per_row: replaces the limit of the same name in the policy, unless it is None.
-    labels: absolute path of the label file; memberships are written beside it. If None,
-        the result is stored only in the home.
+    labels: absolute path of the label file, in which memberships are further columns. If
+        None, the result is stored only in the home.
     notify: e-mail addresses for notifications, as in ``--notify``.
     withdrawn: the reason, which may be empty, or None if the order is not withdrawn.
     """
@@ -139,6 +139,15 @@ class Trouble(BaseModel, frozen=True):
         """Describe an error by its title, detail and remedy."""
         return cls(
             headline=error.problem.title, detail=error.detail, remedy=error.remedy
+        )
+
+    @classmethod
+    def from_unexpected(cls, location: str) -> Self:
+        """Describe an unexpected error by its location; its text may hold cells."""
+        return cls(
+            headline="Something unexpected happened here",
+            detail=f"{location}.",
+            remedy="Run it at a terminal (coterie party run) and report what it says.",
         )
 
 
@@ -367,8 +376,9 @@ class PartyOrder:
     def withdraw(self, reason: str = "") -> OrderStatus:
         """Withdraw the order, and decline its slot or leave its session.
 
-        Nothing more is sent, even if the other members cannot be notified. If the
-        order's process is running, the supervisor stops it first.
+        Nothing more is sent, even if the other members cannot be notified. If a process
+        runs the party, the supervisor executes the withdrawal after its end; it stops
+        the order's own process first.
 
         Raises NotReady if the session is completed.
         Raises CoterieError if the analyst cannot be notified; the withdrawal stands.
@@ -379,9 +389,17 @@ class PartyOrder:
             order = self.order().model_copy(update={"withdrawn": reason})
             self.save_order(order)
             self.save_question(None)
-            self.update_status(question=None)
+            is_free = self.stored.is_free
+            changes: dict[str, Any] = {"question": None}
+            if not is_free:  # also if it failed or waits, or nobody would execute it
+                changes |= {
+                    "state": OrderState.QUEUED,
+                    "trouble": None,
+                    "ended_at": None,
+                }
+            self.update_status(**changes)
             order = self.take()
-        if self.stored.is_free:
+        if is_free:
             execute_withdrawal(self, order)
         return self.status()
 

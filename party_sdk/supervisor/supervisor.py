@@ -14,6 +14,7 @@ from threading import Event, Thread
 
 from clustering_protocols.common.errors import CoterieError
 from party_sdk.home.clock import now
+from party_sdk.home.process_exit import error_location
 from party_sdk.supervisor.orders import (
     ExitCode,
     Order,
@@ -107,8 +108,12 @@ class Supervisor:
                         if work.is_ready:
                             self._start_process(work, environment)
                     self._stop.wait(self._pause)
-            except CoterieError as error:
-                trouble = Trouble.from_error(error)
+            except Exception as error:  # noqa: BLE001  or no order would run any more
+                trouble = (
+                    Trouble.from_error(error)
+                    if isinstance(error, CoterieError)
+                    else Trouble.from_unexpected(error_location(error))
+                )
                 if trouble != self.trouble:
                     self._say(f"{trouble.headline}: {trouble.detail}")
                 self.trouble = trouble

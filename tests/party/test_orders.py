@@ -11,6 +11,7 @@ from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from support.analyst_process import Analyst, wait_for
 from support.standing import SupervisorProcess, an_order, supervise
@@ -22,11 +23,14 @@ from clustering_protocols.common.errors import (
     NotReady,
     StorageFull,
 )
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.wire.states import SessionState
 from party_sdk.application.home import Home
+from party_sdk.application.outputs import Outputs
 from party_sdk.home.disk_room import disk_full_error
 from party_sdk.home.store import HomeStore
 from party_sdk.party.participant import Party
+from party_sdk.party.party_session import PartySession
 from party_sdk.supervisor import order_runner, supervisor
 from party_sdk.supervisor.order_runner import ExitCode, OrderRunner
 from party_sdk.supervisor.orders import (
@@ -183,6 +187,17 @@ def test_an_order_that_is_withdrawn_at_work_leaves_the_session(
     ended(order, OrderState.DECLINED)
     resume = ("party", "run", order.session, SLOT, "--data", rows, "--id-column", "id")
     assert "You left" in online(*resume, expect=3).stderr
+
+
+@pytest.mark.parametrize("state", [OrderState.FAILED, OrderState.WAITING])
+def test_an_order_withdrawn_while_a_terminal_runs_its_party_is_left_later(
+    tmp_path: Path, state: OrderState
+) -> None:
+    order = PartyOrder(tmp_path, "s", SLOT)
+    order.save_order(Order(invitation=""))
+    order.update_status(state=state)
+    with order.stored.lock():
+        assert order.withdraw("never mind").state is OrderState.QUEUED
 
 
 def test_of_two_that_tell_at_once_neither_is_lost(
@@ -391,6 +406,14 @@ def test_a_second_signal_does_not_stop_the_stopping() -> None:
         signal.signal(signal.SIGTERM, before)
 
 
+def test_a_description_has_no_file_of_labels(tmp_path: Path) -> None:
+    member: Any = SimpleNamespace(stored=PartySession(tmp_path, "s", SLOT))
+    result: Any = SimpleNamespace(is_description=True)
+    outputs = Outputs(labels=tmp_path / "labels.csv")
+    outputs.write_files(member, result, MatrixSource(np.zeros((1, 1))))
+    assert not member.stored.written_files
+
+
 # The supervisor, with processes of two lines in place of parties
 
 DOES = """
@@ -445,6 +468,24 @@ def test_a_process_that_cannot_begin_ends_its_order(
         wait_for(lambda: files.status().is_over)
         assert n_runs() == 1
     assert files.status().state is OrderState.FAILED
+
+
+def test_a_supervisor_goes_on_after_an_unexpected_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, failures = supervisor.order_versions, [OSError(), ValueError("4711")]
+
+    def fail_first(home: Path) -> object:
+        if failures:
+            raise failures.pop()
+        return real(home)
+
+    monkeypatch.setattr(supervisor, "_RETRY_SECONDS", 0.02)
+    monkeypatch.setattr(supervisor, "order_versions", fail_first)
+    with supervising(monkeypatch, tmp_path, "sys.exit(7)") as (files, _, said):
+        wait_for(lambda: files.status().is_over)
+    assert [line for line in said if "unexpected" in line and "OSError" in line]
+    assert "4711" not in "".join(said)
 
 
 @pytest.mark.parametrize("ends", ["withdrawn", "the supervisor is stopped"])
