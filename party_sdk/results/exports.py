@@ -36,6 +36,13 @@ _LIBRARIES: Final = {"xlsx": "xlsxwriter", "sav": "pyreadstat", "dta": "pyreadst
 _STATISTICS: Final = frozenset({".sav", ".dta"})
 _LONGEST_NAME: Final = {".sav": 64, ".dta": 32}
 _EPOCH: Final = np.datetime64("1970-01-01", "D")
+_RESERVED: Final = re.compile(
+    "all|and|by|byte|double|eq|float|ge|gt|if|in|int|le|long|lt|ne|not|or"
+    r"|str(\d+|l)|to|using|with",
+    re.IGNORECASE,
+)
+"""Names that SPSS or Stata reserves."""
+
 _FORMULA: Final = re.compile(r"[=+\-@\t\r](?![\d.]+$)")
 
 
@@ -171,8 +178,8 @@ def installed_formats() -> tuple[str, ...]:
 
 
 def _build_arrow_table(columns: Sequence[ExportColumn], ending: str) -> pa.Table:
-    """Build a table in which texts cannot be mistaken for formulas, except ids."""
-    if ending == ".parquet":
+    """Build a table; in CSV, no text except ids can be mistaken for a formula."""
+    if ending != ".csv":  # other formats distinguish texts from formulas
         return pa.table({column.name: column.to_arrow() for column in columns})
     arrays: dict[str, pa.Array] = {}
     for column in columns:
@@ -223,7 +230,7 @@ def _valid_names(names: Sequence[str], longest: int) -> Iterator[str]:
     names_in_use: set[str] = set()
     for name in names:
         plain = re.sub(r"[^A-Za-z0-9_]", "_", name).strip("_")[: longest - 3] or "v"
-        if not plain[0].isalpha():
+        if not plain[0].isalpha() or _RESERVED.fullmatch(plain):
             plain = f"v_{plain}"
         fresh, number = plain, 2
         while fresh.lower() in names_in_use:

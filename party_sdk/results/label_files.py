@@ -105,8 +105,13 @@ def _write_sheet(table: pa.Table, target: Path | BytesIO) -> None:
     require_excel()
     from xlsxwriter import Workbook
 
-    plain = {"strings_to_formulas": False, "strings_to_urls": False, "in_memory": True}
-    book = Workbook(target, plain)
+    options = {
+        "strings_to_formulas": False,
+        "strings_to_urls": False,
+        "default_date_format": "yyyy-mm-dd",
+        "in_memory": True,
+    }
+    book = Workbook(target, options)
     sheet = book.add_worksheet("labels")
     sheet.write_row(0, 0, table.column_names)
     for index, column in enumerate(table.columns):

@@ -1,6 +1,7 @@
 """A result for other programs: read back by pandas, pyreadstat and calamine."""
 
 import json
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -163,12 +164,32 @@ def test_texts_of_others_begin_no_cell_like_a_formula(tmp_path: Path) -> None:
     ]
     book = CalamineWorkbook.from_path(str(tmp_path / "rows.xlsx"))
     rows = book.get_sheet_by_index(0).to_python()
-    assert rows[0] == ["id", "'+ward", "dose"]
-    assert rows[1] == ["=own", "'=1+1", -1.5]
+    assert rows[0] == ["id", "+ward", "dose"]
+    assert rows[1] == ["=own", "=1+1", -1.5]
     assert pd.read_parquet(tmp_path / "rows.parquet")["+ward"].tolist() == [
         "=1+1",
         "@SUM(1)",
     ]
+
+
+def test_a_sheet_has_dates(tmp_path: Path) -> None:
+    seen = ExportColumn(name="seen", values=np.array([1.0]), levels={}, is_date=True)
+    write_export(tmp_path / "rows.xlsx", [seen])
+    book = CalamineWorkbook.from_path(str(tmp_path / "rows.xlsx"))
+    assert book.get_sheet_by_index(0).to_python()[1] == [date(1970, 1, 2)]
+
+
+@pytest.mark.parametrize("ending", ["sav", "dta"])
+def test_reserved_words_become_other_names(tmp_path: Path, ending: str) -> None:
+    names = ["if", "int", "long", "with", "using", "byte", "str8", "strL", "By", "NOT"]
+    names += ["all", "and", "double", "eq", "float", "ge", "in", "to", "_n", "_pi"]
+    write_export(
+        tmp_path / f"rows.{ending}",
+        [ExportColumn(name=name, values=np.zeros(1), levels={}) for name in names],
+    )
+    frame, _ = getattr(pyreadstat, f"read_{ending}")(str(tmp_path / f"rows.{ending}"))
+    assert list(frame)[:3] == ["v_if", "v_int", "v_long"]
+    assert len(frame.columns) == len(names)
 
 
 @pytest.mark.parametrize(
