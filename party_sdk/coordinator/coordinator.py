@@ -24,7 +24,13 @@ from clustering_protocols.contract import Params
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.roster_entries import sign_terms
-from clustering_protocols.terms.terms import About, Identities, Layout, SessionRequest
+from clustering_protocols.terms.terms import (
+    About,
+    Identities,
+    Layout,
+    SessionRequest,
+    read_terms,
+)
 from clustering_protocols.wire.answers import SessionLine, SessionPage
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
 from party_sdk.analyst_client.connections import iterate_pages
@@ -110,7 +116,8 @@ class Coordinator:
         about, params, layout: as for :meth:`create_session`.
         session_id: by default made from the title. Opening the session again with the
             same id and terms changes nothing.
-        seed: the seed of the analyst's random starts; random by default.
+        seed: the seed of the analyst's random starts; by default that of the session
+            with this id if this home stores one, otherwise random.
         expected: for each slot, the public key of the only institution that may take
             it. Other slots are open to anyone with their invitation.
         new_analyst: whether the key of the analyst at this address may have changed.
@@ -130,6 +137,13 @@ class Coordinator:
             raise InvalidParameters(
                 f"{session_id!r} is not a session id: use a-z, 0-9, '.', '_' and '-'."
             )
+        if seed is None:
+            stored = StoredSession.load(self._home, session_id)
+            seed = (
+                secrets.randbits(52)
+                if stored is None
+                else read_terms(stored.terms.encode()).seed
+            )
         analyst = self.analyst_key(is_new=new_analyst)
         identities = Identities(
             coordinator=self._load_institution().key,
@@ -141,7 +155,7 @@ class Coordinator:
             layout,
             about=about,
             identities=identities,
-            seed=secrets.randbits(52) if seed is None else seed,
+            seed=seed,
             **sections,
         )
         return DrawnTerms(

@@ -24,6 +24,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.keys import safety_number
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import About, Layout, read_terms
+from clustering_protocols.wire.states import SessionState
 from coterie import Coordinator, Party
 from party_sdk.analyst_client.http_analyst import HttpAnalyst
 from party_sdk.analyst_client.invitations import Invitation
@@ -168,6 +169,9 @@ def test_an_id_is_free_again_after_the_analyst_refused(
                 coordinator.create_session("a", Dummy(), PARTS.layout, session_id="x")
             assert (StoredSession.load(home, "x") is not None) == stays
     coordinator.create_session("b", Dummy(), PARTS.layout, session_id="y")
+    # after an outage the same seed is used again
+    again = coordinator.create_session("a", Dummy(), PARTS.layout, session_id="x")
+    assert again.status().state is SessionState.RECRUITING
 
 
 def test_what_cannot_be_checked_here_is_not_shown(
