@@ -6,6 +6,7 @@ No session data are sent. Of an invitation, only the address is used.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import stat
@@ -134,9 +135,11 @@ def find_network_file_system(home: Path, mounts: Path = _MOUNTS) -> str:
         return ""
     resolved = home.resolve()
     kinds: dict[Path, str] = {}
-    for line in mounts.read_text().splitlines():
+    for line in os.fsdecode(mounts.read_bytes()).splitlines():
         mounted, _, file_system = line.partition(" - ")
-        point = mounted.split()[4].encode().decode("unicode_escape")
+        point = re.sub(
+            r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), mounted.split()[4]
+        )
         kinds[Path(point)] = file_system.split()[0]
     folders = (resolved, *resolved.parents)
     kind = next((kinds[folder] for folder in folders if folder in kinds), "")
@@ -262,9 +265,13 @@ def _explain_failure(error: httpx.HTTPError, url: httpx.URL) -> CheckResult:
 
 
 def _compare_clocks(header: str | None, local_time: datetime) -> CheckResult:
-    if header is None:
+    try:
+        stated = parsedate_to_datetime(header or "")
+    except ValueError:
         return CheckResult("clock", "The analyst does not say what time it is.")
-    seconds = (local_time - parsedate_to_datetime(header)).total_seconds()
+    # a time with the zone -0000 has no tzinfo
+    stated = stated.replace(tzinfo=stated.tzinfo or UTC)
+    seconds = (local_time - stated).total_seconds()
     if abs(seconds) <= _MAX_CLOCK_SECONDS:
         text = "This clock and the analyst's agree within a minute."
         return CheckResult("clock", text)

@@ -11,6 +11,7 @@ import pytest
 from support.analyst_process import Analyst, free_port
 from support.terminal import Terminal, opened
 
+from party_sdk.analyst_client import diagnosis
 from party_sdk.analyst_client.diagnosis import (
     CheckResult,
     _identify_peer,
@@ -69,6 +70,20 @@ def test_a_clock_that_differs_is_told(analyst: Analyst, year: int, told: str) ->
     assert f"seconds {told} the analyst's" in said
 
 
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        (None, "does not say"),
+        ("soon", "does not say"),
+        ("Wed, 01 Jan 2025 00:00:00 -0000", "agree within a minute"),
+    ],
+)
+def test_an_unusual_date_is_no_fault(header: str | None, told: str) -> None:
+    result = diagnosis._compare_clocks(header, datetime(2025, 1, 1, tzinfo=UTC))
+    assert result.is_ok
+    assert told in result.text
+
+
 def test_a_proxy_in_use_is_named_without_its_password(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -114,7 +129,7 @@ def test_a_home_on_a_network_file_system_is_told(
     tmp_path: Path, kind: str, *, is_network: bool
 ) -> None:
     """The innermost mount counts."""
-    home, mounts = tmp_path / "a folder" / "home", tmp_path / "mounts"
+    home, mounts = tmp_path / "a földer" / "home", tmp_path / "mounts"
     home.mkdir(parents=True)
     escaped = str(home.parent).replace(" ", "\\040")
     mounts.write_text(
