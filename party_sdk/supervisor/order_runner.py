@@ -124,7 +124,7 @@ class OrderAsker(Asker):
                 **details,
             )
             self.party_order.save_question(question)
-            self.party_order.update_status(state=OrderState.WAITING, question=number)
+            self.party_order.update_status(state=OrderState.WAITING)
         raise DecisionPending
 
     def confirm_members(self, roster: Roster, *, is_known: bool) -> bool:
@@ -225,7 +225,6 @@ class OrderRunner:
                 started_at=started_at,
                 awaited=(),
                 trouble=None,
-                question=None,
             )
         return True
 
@@ -331,7 +330,6 @@ class OrderRunner:
             awaited=(),
             awaited_since=None,
             outage_since=None,
-            question=None,
         )
 
 

@@ -162,7 +162,6 @@ class OrderStatus(BaseModel, frozen=True):
     pace: the current run, if there are several, and the remaining time, in words.
     outage_since: when the analyst became unreachable; None while it can be reached.
     trouble: why the order failed, was declined, or will be retried.
-    question: the id of the pending question.
     restarts: how often the order's process died and was restarted.
     """
 
@@ -183,7 +182,6 @@ class OrderStatus(BaseModel, frozen=True):
     pace: str = ""
     outage_since: AwareDatetime | None = None
     trouble: Trouble | None = None
-    question: str | None = None
     restarts: int = 0
     placed_at: AwareDatetime
     started_at: AwareDatetime | None = None
@@ -371,7 +369,7 @@ class PartyOrder:
             )
             self.save_question(None)
             # after a no, the order's process ends the order and notifies the others
-            return self.update_status(state=OrderState.QUEUED, question=None)
+            return self.update_status(state=OrderState.QUEUED)
 
     def withdraw(self, reason: str = "") -> OrderStatus:
         """Withdraw the order, and decline its slot or leave its session.
@@ -390,14 +388,8 @@ class PartyOrder:
             self.save_order(order)
             self.save_question(None)
             is_free = self.stored.is_free
-            changes: dict[str, Any] = {"question": None}
             if not is_free:  # also if it failed or waits, or nobody would execute it
-                changes |= {
-                    "state": OrderState.QUEUED,
-                    "trouble": None,
-                    "ended_at": None,
-                }
-            self.update_status(**changes)
+                self.update_status(state=OrderState.QUEUED, trouble=None, ended_at=None)
             order = self.take()
         if is_free:
             execute_withdrawal(self, order)
@@ -463,7 +455,7 @@ def place_order(home: Path, order: Order) -> OrderStatus:
         )
         party_order.save_question(None)
         placed_at = now()
-        reset = {"trouble": None, "question": None, "ended_at": None, "restarts": 0}
+        reset = {"trouble": None, "ended_at": None, "restarts": 0}
         return party_order.update_status(
             state=OrderState.QUEUED, placed_at=placed_at, **reset
         )
@@ -492,7 +484,6 @@ def execute_withdrawal(party_order: PartyOrder, order: Order) -> None:
             if party_order.status().state is not OrderState.COMPLETED:
                 party_order.update_status(
                     state=OrderState.DECLINED,
-                    question=None,
                     ended_at=now(),
                     trouble=trouble,
                 )
