@@ -95,6 +95,10 @@ def read_protocol_packages(home: Path) -> tuple[str, ...]:
 
 def parse_guards(values: Mapping[str, Any]) -> dict[str, Any]:
     """Validate policy values. Raises InvalidParameters if a key or value is invalid."""
+    if _PACKAGES in values:
+        raise InvalidParameters(
+            f"--guard: {_PACKAGES!r} concerns the whole process; set it in policy.toml."
+        )
     return {key: _check_value(key, value, "--guard") for key, value in values.items()}
 
 

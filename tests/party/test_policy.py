@@ -24,7 +24,7 @@ from clustering_protocols.terms.terms import Identities, Layout, Terms
 from party_sdk.disclosures.history import History
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
-from party_sdk.home.policy_files import policy_file, read_policy
+from party_sdk.home.policy_files import parse_guards, policy_file, read_policy
 
 PSI = {"alignment": {"method": "ecdh"}}
 
@@ -223,6 +223,11 @@ def test_a_wrong_file_is_refused_with_the_line_or_the_key(
         written(tmp_path, text)
     assert told in refused.value.detail
     assert refused.value.detail.startswith("policy.toml: ")
+
+
+def test_packages_of_protocols_are_no_guard() -> None:
+    with pytest.raises(InvalidParameters, match=r"set it in policy\.toml"):
+        parse_guards({"protocol_packages": ["other"]})
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
