@@ -356,10 +356,13 @@ class Screen:
 
 
 class Refusal(Screen):
-    """An error page that states the problem and its remedy."""
+    """An error page that states the problem, its remedy, and a page that may help."""
 
-    def __init__(self, title: str, detail: str, remedy: str = "") -> None:
-        super().__init__("refusal.html.j2", title=title, detail=detail, remedy=remedy)
+    def __init__(
+        self, title: str, detail: str, remedy: str = "", link: Link | None = None
+    ) -> None:
+        fields = {"title": title, "detail": detail, "remedy": remedy, "link": link}
+        super().__init__("refusal.html.j2", **fields)
 
 
 class _Report(Value):

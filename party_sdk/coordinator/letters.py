@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Final
 
-from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.errors import InvalidParameters, InvitationUnreadable
+from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.home.files import create_private_folder, write_private
 from party_sdk.home.policy import count_match_keys, explain_quota, quota_options
 
 if TYPE_CHECKING:
-    from clustering_protocols.terms.terms import Layout, Terms
+    from clustering_protocols.terms.terms import Terms
 
 _MARKS: Final = re.compile(r"[\\`*_\[<~]")
 """Characters that start Markdown within a line: emphasis, links, HTML, escapes."""
@@ -50,23 +53,44 @@ If you would rather not, `coterie party leave` tells the coordinator why.
 """
 
 
-def check_letter_folder(folder: Path, layout: Layout) -> None:
-    """Raise InvalidParameters if a folder has an invitation for one of these parties."""
-    for name in layout.names:
-        if (folder / f"{name}.invitation").exists():
+def prepare_letter_folder(
+    folder: Path, slots: Iterable[str], session: str | None = None
+) -> None:
+    """Check that invitations can be written to a folder; create it if it is missing.
+
+    session: the session of the invitations, whose earlier invitations may be replaced.
+
+    Raises InvalidParameters if the folder cannot be created or written, or if it has
+        other files of these names.
+    """
+    if not os.path.lexists(folder):
+        create_private_folder(folder)
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InvalidParameters(
+            f"Invitations cannot be written to {folder}: {error.strerror}."
+        ) from None
+    for slot in slots:
+        invitation, letter = _letter_paths(folder, slot)
+        present = next((p.name for p in (invitation, letter) if p.exists()), None)
+        if present and (session is None or _session_of(invitation) != session):
             raise InvalidParameters(
-                f"{name}.invitation is in {folder} already, perhaps of another session: "
-                "name another folder by --invitations."
+                f"{present} is in {folder} already, perhaps of another session: name "
+                "another folder for the invitations."
             )
 
 
 def write_letters(folder: Path, terms: Terms, invitations: Mapping[str, str]) -> None:
-    """Write ``SLOT.invitation`` and ``SLOT.md`` for each slot, with file mode 0600."""
-    if not folder.exists():
-        create_private_folder(folder)
+    """Write ``SLOT.invitation`` and ``SLOT.md`` for each slot, with file mode 0600.
+
+    folder: a folder that :func:`prepare_letter_folder` has checked.
+    """
     for slot, invitation in invitations.items():
-        write_private(folder / f"{slot}.invitation", f"{invitation}\n".encode())
-        write_private(folder / f"{slot}.md", compose_letter(terms, slot).encode())
+        invitation_path, letter_path = _letter_paths(folder, slot)
+        write_private(invitation_path, f"{invitation}\n".encode())
+        write_private(letter_path, compose_letter(terms, slot).encode())
 
 
 def compose_letter(terms: Terms, slot: str) -> str:
@@ -106,6 +130,18 @@ def compose_letter(terms: Terms, slot: str) -> str:
         quota="".join(f" {word}" for word in quota_options(n_keys)),
         reason=f"\n{textwrap.fill(reason, _WIDTH)}\n" if reason else "",
     )
+
+
+def _letter_paths(folder: Path, slot: str) -> tuple[Path, Path]:
+    return folder / f"{slot}.invitation", folder / f"{slot}.md"
+
+
+def _session_of(path: Path) -> str | None:
+    """Return the session of the invitation in a file, or None if it has no invitation."""
+    try:
+        return Invitation.parse(path.read_text("utf-8")).session
+    except (OSError, ValueError, InvitationUnreadable):
+        return None
 
 
 def _escape_markdown(text: str) -> str:

@@ -151,9 +151,9 @@ def read_preparation(
             for plan, names in zip(plans, clustered, strict=True)
         ]
     if covariates is None:
-        if not (missing and plans and any(plan.harmonise for plan in plans)):
+        covariates = covariates_of(plans or ()) if missing else None
+        if covariates is None:
             return prepared
-        covariates = ",".join(n for plan in plans for n in plan.covariates) or "none"
     if not covariates:
         sites_stay = {"harmonise": None, "covariates": ()}
         return prepared and [plan.model_copy(update=sites_stay) for plan in prepared]
@@ -173,6 +173,16 @@ def read_preparation(
             prepared or [Preparation() for _ in dictionary], dictionary, strict=True
         )
     ]
+
+
+def covariates_of(plans: Sequence[Preparation]) -> str | None:
+    """Return the covariates of all column groups, as :func:`read_preparation` takes them.
+
+    Returns None if no plan removes site effects.
+    """
+    if not any(plan.harmonise for plan in plans):
+        return None
+    return ", ".join(name for plan in plans for name in plan.covariates) or "none"
 
 
 def _read_preparation(path: Path) -> Preparation:

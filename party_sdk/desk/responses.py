@@ -217,9 +217,17 @@ def redirect_to(request: Request, path: str) -> Response:
 
 
 def render_error(request: Request, error: CoterieError) -> Response:
-    """Render an error as a page, with the HTTP status of its problem."""
+    """Render an error as a page, with the HTTP status of its problem.
+
+    The page has the link that the request's handler left in ``request.state.link``.
+    """
     problem = error.problem
-    model = Refusal(title=problem.title, detail=error.detail, remedy=error.remedy)
+    model = Refusal(
+        title=problem.title,
+        detail=error.detail,
+        remedy=error.remedy,
+        link=getattr(request.state, "link", None),
+    )
     return render_page(request, model, status=problem.status)
 
 

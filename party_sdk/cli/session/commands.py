@@ -53,7 +53,7 @@ from party_sdk.cli.terminal.result_lines import (
     run_table_lines,
     write_page,
 )
-from party_sdk.coordinator.letters import write_letters
+from party_sdk.coordinator.letters import prepare_letter_folder, write_letters
 from party_sdk.home.files import read_secret_variable
 from party_sdk.results.output_files import refuse_overwriting, write_atomically
 
@@ -116,9 +116,12 @@ def invite(
 ) -> Output:
     """Write new invitations; earlier invitations for the same slots become invalid."""
     opened = coordinator.session(session)
-    invitations = opened.invite(slots or None)
     folder, letters = letters, letters or Path()
-    if folder is not None or not as_json:
+    writes_letters = folder is not None or not as_json
+    if writes_letters:  # before the earlier invitations become invalid
+        prepare_letter_folder(letters, slots or opened.terms.layout.names, opened.id)
+    invitations = opened.invite(slots or None)
+    if writes_letters:
         write_letters(letters, opened.terms, invitations)
     if not (invitations or as_json):
         say("No slot is free: all parties have joined.", err=True)

@@ -25,7 +25,7 @@ from party_sdk.cli.parameters import (
     option_for_caption,
 )
 from party_sdk.cli.terminal.output import Output, say
-from party_sdk.coordinator.letters import check_letter_folder, write_letters
+from party_sdk.coordinator.letters import prepare_letter_folder, write_letters
 from party_sdk.coordinator.option_parsing import (
     add_id_patterns,
     add_match_keys,
@@ -188,7 +188,7 @@ def create(
         layout = earlier_terms.layout
     if not as_json:
         letters = letters or Path()
-        check_letter_folder(letters, layout)
+        prepare_letter_folder(letters, layout.names, session_id)
     expected_keys = read_expected_keys(expected, coordinator.trusted_institutions)
     choice, values = fields.pop("evaluation", {}), parse_values(params)
     if clusters is not None:

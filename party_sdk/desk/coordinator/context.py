@@ -20,7 +20,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.wire.states import OVER
-from coterie_pages.models import FormField, Screen
+from coterie_pages.models import FormField, Link, Screen
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.desk.responses import Desk, desk_of, form_of, redirect_to, render_page
@@ -50,6 +50,10 @@ def pass_coordinator(handle: Handler) -> Callable[[Request], Response]:
         except Unauthenticated as error:
             wrong = f"{error.problem.title}: {error.detail}"
             return get_analyst(request, url, wrong_key=wrong)
+        except CoterieError:
+            href = f"{desk.root}{ANALYST}"
+            request.state.link = Link(href=href, text="Another analyst or key")
+            raise
 
     return handle_request
 

@@ -30,6 +30,7 @@ from coterie_pages.desk_models import SlotLine
 from coterie_pages.form_fields import parameters_of
 from party_sdk.coordinator.option_parsing import (
     add_match_keys,
+    covariates_of,
     earlier_params,
     layout_of_slots,
     parse_runs,
@@ -352,9 +353,8 @@ def fill_form(terms: Terms, names: Mapping[str, str]) -> Form:
             fields[request_field.form_name] = [
                 f"{value / DAY:g}" if request_field.caption.days else f"{value}"
             ]
-    for plan in (terms.preparation or ())[:1]:
-        if plan.harmonise is not None:
-            fields["harmonise"] = [", ".join(plan.covariates) or "none"]
+    if (covariates := covariates_of(terms.preparation or ())) is not None:
+        fields["harmonise"] = [covariates]
     slots, keys = terms.layout.slots, terms.identities.slots
     fields["slot.name"] = [slot.name for slot in slots]
     fields["slot.title"] = [slot.title for slot in slots]

@@ -25,7 +25,11 @@ from coterie_pages.models import Banner, FormField, Screen
 from coterie_pages.views.terms_sheet import sheet_of
 from party_sdk.advice import describe_cost_of_runs
 from party_sdk.coordinator.coordinator import Coordinator, DrawnTerms
-from party_sdk.coordinator.letters import compose_letter, write_letters
+from party_sdk.coordinator.letters import (
+    compose_letter,
+    prepare_letter_folder,
+    write_letters,
+)
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.desk.coordinator.context import (
     ABOVE,
@@ -46,7 +50,6 @@ from party_sdk.desk.responses import (
     render_page,
 )
 from party_sdk.home.clock import now
-from party_sdk.home.files import create_private_folder
 
 NEW: Final = f"{ABOVE}/new"
 _CHANGED: Final = Banner(
@@ -109,7 +112,9 @@ def post_new(request: Request, coordinator: Coordinator) -> Response:
     folder, path, wrong_folder = form.get("folder").strip(), None, ""
     if is_opening and folder and not changed:
         try:
-            path = _make_folder(request, folder)
+            path = path_in(draft.tables, folder)
+            names = drawn_terms.request.layout.names
+            prepare_letter_folder(path, names, drawn_terms.session)
         except InvalidParameters as error:
             wrong_folder = error.detail
     if not is_opening or changed or wrong_folder:
@@ -169,10 +174,6 @@ def _build_review(
     )
 
 
-def _make_folder(request: Request, folder: str) -> Path:
-    return create_private_folder(path_in(desk_of(request).tables, folder))
-
-
 def render_invitations(
     request: Request,
     opened: CoordinatedSession,
@@ -208,8 +209,10 @@ def post_inviting(request: Request, coordinator: Coordinator) -> Response:
     slots, folder = form.get_all("slot"), form.get("folder").strip()
     if not slots:
         raise InvalidParameters("Tick a place.")
-    path = _make_folder(request, folder) if folder else None
-    opened = requested_session(request, coordinator)
+    opened, path = requested_session(request, coordinator), None
+    if folder:  # before the earlier invitations become invalid
+        path = path_in(desk_of(request).tables, folder)
+        prepare_letter_folder(path, slots, opened.id)
     return render_invitations(request, opened, opened.invite(list(slots)), path)
 
 
@@ -239,7 +242,7 @@ def _folder_field(request: Request, wrong: str = "") -> FormField:
         label="A folder for the invitations",
         hint="Each goes into a file that only you can read, with a letter to its party. "
         f"Relative paths start at {desk_of(request).tables}. Without a folder they are "
-        "shown once.",
+        "only on the next page.",
         value=form_of(request).get("folder").strip(),
         wrong=wrong,
     )

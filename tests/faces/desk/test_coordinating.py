@@ -80,6 +80,18 @@ def test_a_changed_analyst_key_needs_confirmation(
     assert again.status_code == 303
 
 
+@pytest.mark.parametrize("url", ["https://analyst.invalid", "nonsense"])
+def test_an_analyst_that_cannot_be_reached_can_be_replaced(
+    browser: DeskBrowser, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("party_sdk.desk.responses._PATIENCE", 0.0)
+    browser.desk.connection.set_analyst(url, "ck_x")
+    page = browser.get("/sessions")
+    assert page.status_code >= 400
+    links = [each.attrib["href"] for each in tree(page).iter("a")]
+    assert "/drawn/sessions/-/analyst" in links
+
+
 @pytest.mark.parametrize(
     ("changed", "name", "said"),
     [
@@ -143,6 +155,8 @@ def test_four_screens_lead_from_a_purpose_to_the_terms(desk: DeskBrowser) -> Non
     (desk.desk.tables / "pilot.csv").write_text("id,a,b\np,1.5,2.5\nq,2.5,0.5")
     first = desk.get(NEW)
     assert heading(first) == "What it is for"
+    silent = wrong(onward(desk, first, title="Wards", param_n_clusters="3"))
+    assert "leaves one dim" in silent["param.dimensions"], "an answer nobody gave"
     refused = onward(desk, first, param_dimensions="none", join_days="soon")
     assert heading(refused) == "What it is for"
     links = [each.attrib["href"] for each in tree(refused).iter("a")]
@@ -350,6 +364,34 @@ def test_a_repeat_says_how_gaps_and_sites_are_treated_and_can_change_it(
         assert bool(plans) == bool(missing or combat)
 
 
+def test_a_repeat_keeps_the_covariates_of_all_column_groups(
+    desk: DeskBrowser, coordinator: Coordinator
+) -> None:
+    for number, names in enumerate((("age", "hb", "hba1c"), ("bmi", "ldl", "hdl")), 1):
+        limits = {"minimum": 0, "maximum": 120}
+        fields = [{"name": name, "constraints": limits} for name in names]
+        path = desk.desk.tables / f"{number}.json"
+        path.write_text(json.dumps({"fields": fields}))
+    slots = ("a", "b", "c", "d", "e", "f")
+    layout: dict[str, Any] = {
+        "slot_name": slots,
+        "slot_title": [""] * 6,
+        "slot_expected": [""] * 6,
+        "slot_row": ["1", "1", "2", "2", "3", "3"],
+        "slot_column": ["1", "2"] * 3,
+    }
+    own = {"dictionary_1": "1.json", "dictionary_2": "2.json", "harmonise": "age,bmi"}
+    dc = {"protocol": "dc", "param_dimensions": "all_but_one"}
+    review = desk.post(NEW, plan(**dc, **layout, **own))
+    for _ in range(2):
+        page = desk.post(NEW, {**sent(review), "do": "open"})
+        session = invitations(page)[0].session
+        plans = coordinator.session(session).terms.preparation or ()
+        assert [plan.covariates for plan in plans] == [("age",), ("bmi",)]
+        again = {**sent(desk.get(f"{NEW}?from={session}")), "do": "review"}
+        review = desk.post(NEW, again)
+
+
 def test_a_table_that_changed_meanwhile_changes_no_terms(
     desk: DeskBrowser, coordinator: Coordinator
 ) -> None:
@@ -410,7 +452,10 @@ def test_words_of_rows_are_written_only_where_that_is_ticked(desk: DeskBrowser) 
     (desk.desk.tables / "pilot.csv").write_text(f"a,ward\n{rows}")
     page = drafted(desk, {})
     assert "secret-word" not in page.text
-    assert "left out" in texts(page)
+    assert "in no dictionary: ward" in texts(page)
+    number = texts(drafted(desk, {"a": {"role": "leave-out"}}, levels_1="yes"))
+    assert "in no dictionary: a" in number
+    assert "Columns of words" not in number
     ticked = drafted(desk, {}, levels_1="yes")
     assert "secret-word" in ticked.text
     listed = variables(desk.post(NEW, plan(table_1="pilot.csv", levels_1="yes")))
@@ -423,8 +468,12 @@ def test_invitations_are_written_for_this_user_alone(desk: DeskBrowser) -> None:
     blocked.write_text("")
     refused = desk.post(NEW, {**form, "folder": "file/letters"})
     assert "cannot be created or used" in wrong(refused)["folder"]
+    refused = desk.post(NEW, {**form, "folder": "file"})
+    assert "cannot be written to" in wrong(refused)["folder"]
+    assert blocked.stat().st_mode & 0o077, "a file of others keeps its mode"
     page = desk.post(NEW, {**form, "folder": "letters"})
     assert "#coterie" not in page.text
+    assert "only you can read them" in texts(page)
     letters = desk.desk.tables / "letters"
     assert {path.name for path in letters.iterdir()} == {
         f"{slot}.{ending}"
@@ -433,3 +482,27 @@ def test_invitations_are_written_for_this_user_alone(desk: DeskBrowser) -> None:
     }
     assert all(path.stat().st_mode & 0o077 == 0 for path in letters.iterdir())
     Invitation.parse((letters / "north.invitation").read_text())
+
+
+def test_a_folder_keeps_its_mode_and_the_invitations_of_other_sessions(
+    desk: DeskBrowser, coordinator: Coordinator
+) -> None:
+    tables = desk.desk.tables
+    tables.chmod(0o755)
+    form = {**sent(desk.post(NEW, plan())), "do": "open", "folder": "."}
+    desk.post(NEW, form)
+    assert tables.stat().st_mode & 0o777 == 0o755
+    first = (tables / "north.invitation").read_text()
+    before = len(coordinator.sessions())
+    other = {**sent(desk.post(NEW, plan())), "do": "open", "folder": "."}
+    assert "perhaps of another session" in wrong(desk.post(NEW, other))["folder"]
+    assert len(coordinator.sessions()) == before
+    assert (tables / "north.invitation").read_text() == first
+    again = f"/sessions/{Invitation.parse(first).session}/invitations"
+    desk.post(again, {"slot": "north", "folder": "."})
+    assert (tables / "north.invitation").read_text() != first, "of the same session"
+    (tables / "notes").mkdir()
+    (tables / "notes" / "north.md").write_text("mine")
+    page = desk.post(again, {"slot": "north", "folder": "notes"})
+    assert "north.md is in" in texts(page)
+    assert (tables / "notes" / "north.md").read_text() == "mine"
