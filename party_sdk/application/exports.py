@@ -8,11 +8,14 @@ from pathlib import Path
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
+from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidData, InvalidParameters, NotReady
 from clustering_protocols.contract import Outcome
+from clustering_protocols.contract.party import PartyRole
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.session_terms import check_terms, params_per_run
 from clustering_protocols.shared_stages.profiles.profile import own_profile
+from clustering_protocols.terms.terms import Terms
 from coterie_pages.models import OwnRun
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.application.home import Home
@@ -69,6 +72,19 @@ def read_names(path: Path) -> dict[int, str]:
             f"{path.name!r} holds no names of clusters.",
             remedy='Write them as JSON, such as {"0": "Young", "2": "Old"}.',
         ) from None
+
+
+def can_preview_runs(terms: Terms) -> bool:
+    """Return whether each party can look at its rows in each run before the result.
+
+    It cannot if there is a single run, or if the analyst labels the rows.
+    """
+    if terms.evaluation is None:
+        return False
+    params, *_ = params_per_run(check_terms(terms), terms.evaluation)
+    protocol = catalogue.protocol(terms.protocol.name)
+    role = protocol.stages(params, terms.layout)[-1].party()
+    return type(role).early_outcome is not PartyRole.early_outcome
 
 
 def preview_runs(home: Home, stored: PartySession, rows: TableSpec) -> list[OwnRun]:

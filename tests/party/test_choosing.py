@@ -12,10 +12,12 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 from support.analyst_process import House
+from support.drawn_terms import drawn
 from support.terminal import coterie
 
 from analyst_service.credentials import Role
 from clustering_protocols.common.errors import GuardRefused, InvalidParameters, NotReady
+from clustering_protocols.contract import Params
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
@@ -27,7 +29,7 @@ from clustering_protocols.wire.states import SessionState
 from coterie_pages.result_texts import suggest_run
 from party_sdk.advice import describe_cost_of_runs
 from party_sdk.analyst_client import http_analyst
-from party_sdk.application.exports import own_runs
+from party_sdk.application.exports import can_preview_runs, own_runs
 from party_sdk.application.home import Home
 from party_sdk.cli.terminal.result_lines import run_table_lines
 from party_sdk.coordinator.option_parsing import parse_runs
@@ -285,6 +287,18 @@ def test_where_the_analyst_labels_rows_there_is_nothing_before(house: House) -> 
             own_runs(house.last[NAMES[0]], data[0])
         session.choose(3)
         running.result()
+
+
+@pytest.mark.parametrize(
+    ("params", "looks"), [(PARAMS, False), (LosslessFederated(n_clusters=4), True)]
+)
+def test_parties_preview_runs_only_where_they_label_their_rows(
+    params: Params, *, looks: bool
+) -> None:
+    layout = Layout.lattice(3)
+    runs = {"n_clusters": KS, "choose": "later", "within": 3600}
+    assert can_preview_runs(drawn(params, layout, evaluation=runs)) == looks
+    assert not can_preview_runs(drawn(params, layout))
 
 
 def lines(**figures: tuple[float, ...]) -> list[RunLine]:

@@ -12,6 +12,7 @@ from clustering_protocols.wire.answers import describe_pace, updates_done
 from coterie_pages.models import Refusal, Screen
 from coterie_pages.pages import render_html as file_of
 from coterie_pages.views.session_views import allowed_actions, slot_entries
+from party_sdk.application.exports import can_preview_runs
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.desk.coordinator.context import (
     SESSIONS,
@@ -106,6 +107,7 @@ def get_session(request: Request, coordinator: Coordinator) -> Response:
         updates=updates_done(status) if "updates" in status.progress else (0, 0),
         audit_lines=len(entries),
         here=opened.is_ours,
+        previews_runs=opened.is_ours and can_preview_runs(opened.terms),
     )
     seconds = 0 if status.is_over else _REFRESH_SECONDS
     return render_page(request, page, seconds=seconds, waits="choose" in actions)

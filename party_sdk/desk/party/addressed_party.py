@@ -16,6 +16,7 @@ from coterie_pages.models import TermsSheet
 from party_sdk.admission.table_admission import slot_fields_of
 from party_sdk.admission.table_files import TableSpec
 from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.application.exports import can_preview_runs
 from party_sdk.desk.responses import Desk, desk_of
 from party_sdk.home.policy_files import read_policy
 from party_sdk.party.participant import Offer
@@ -124,9 +125,17 @@ class AddressedParty(PartyOrder):
         return (self.exists and self.status().title) or self.session
 
     @property
-    def compares_runs(self) -> bool:
-        """Return whether the accepted terms compare several numbers of clusters."""
-        return self.has_accepted and self.accepted_terms().evaluation is not None
+    def has_ended(self) -> bool:
+        """Return whether the session has ended, or the party left it for good."""
+        stored = self.stored
+        return stored.exists and bool(
+            stored.load_identity().ended or (stored.has_joined and stored.journal.left)
+        )
+
+    @property
+    def previews_runs(self) -> bool:
+        """Return whether the party can look at its rows in each run of the session."""
+        return self.has_accepted and can_preview_runs(self.accepted_terms())
 
     def find_earlier_party(self) -> AddressedParty | None:
         """Return the latest other party with a table of the same variables, or None."""

@@ -11,7 +11,6 @@ from starlette.responses import Response
 from clustering_protocols.common.errors import NotReady
 from clustering_protocols.terms.agreements import Seat
 from clustering_protocols.terms.session_risks import CHOICES
-from clustering_protocols.wire.states import SessionState
 from coterie_pages.models import Screen
 from coterie_pages.pages import render_assessment, render_html
 from party_sdk.desk.party.addressed_party import AddressedParty, requested_party
@@ -39,9 +38,6 @@ def render_order_page(request: Request, party: AddressedParty) -> Response:
         trusted = party.desk.own_home.trusted_institutions
         roster = Roster.of(agreement, trusted, party.slot)
         members, safety_number = roster.seats, roster.safety_number
-    is_cancelled = (
-        stored.exists and stored.load_identity().ended == SessionState.CANCELLED
-    )
     problem = "" if trouble is None else f"{trouble.detail} {trouble.remedy}"
     model = Screen(
         "desk/order.html.j2",
@@ -54,8 +50,8 @@ def render_order_page(request: Request, party: AddressedParty) -> Response:
         members=members,
         safety_number=safety_number,
         table="" if table is None else Path(table.path).name,
-        for_good=is_cancelled or (stored.has_joined and stored.journal.left),
-        compares_runs=party.compares_runs,
+        for_good=party.has_ended,
+        previews_runs=party.previews_runs,
     )
     # do not refresh a question while somebody reads it
     waits = question is not None
@@ -90,6 +86,8 @@ def post_again(request: Request) -> Response:
 def post_decline(request: Request) -> Response:
     """Withdraw the order; before the party joins, the coordinator reads the reason."""
     party = requested_party(request)
+    if not party.exists:  # the command line began it
+        party.save_order(party.current_order)
     # the order is withdrawn even if this raises because the others were not notified
     party.withdraw(form_of(request).get("reason").strip())
     return redirect_to(request, party.address)

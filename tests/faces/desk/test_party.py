@@ -212,6 +212,30 @@ def test_the_desk_goes_on_where_the_command_line_stopped(
     assert "complete" in texts(browser.get(f"{place}/report"))
 
 
+def test_a_party_of_the_command_line_declines_at_the_desk(
+    online: Terminal, browser: DeskBrowser
+) -> None:
+    session, invitation = opened(online)
+    online("party", "run", invitation, *accepting(online, invitation))
+    place = PLACE.format(session)
+    page = browser.follow(browser.post(f"{place}/decline", {"reason": "too late"}))
+    assert "You withdrew this order: too late" in texts(page)
+    assert "too late" in online("session", "show", session).stdout
+
+
+def test_a_session_of_the_command_line_that_was_cancelled_leads_to_its_report(
+    online: Terminal, browser: DeskBrowser, rows: Path
+) -> None:
+    session, invitation = opened(online)
+    online("party", "run", invitation, *accepting(online, invitation))
+    online("session", "cancel", session)
+    own = ("--data", rows, "--id-column", "id")
+    online("party", "run", session, "r1c1", *own, expect=4)
+    page = texts(browser.follow(browser.get(PLACE.format(session))))
+    assert "cancelled" in page
+    assert "you may still join" not in page
+
+
 @pytest.mark.threat(114)
 def test_what_others_wrote_is_shown_at_the_desk_and_never_run(
     online: Terminal, browser: DeskBrowser
