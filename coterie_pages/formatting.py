@@ -80,7 +80,7 @@ def format_number(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, float):
-        return f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else f"{value:.3g}"
+        return f"{value:,.0f}" if 999.5 <= abs(value) < 1e12 else f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 

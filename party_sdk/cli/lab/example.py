@@ -1,11 +1,13 @@
 """`coterie example`: write small tables to try things on, split between two parties."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Final
 
 import click
+
+from party_sdk.cli.options import FOLDER, Force
+from party_sdk.cli.parameters import argument, command
+from party_sdk.results.output_files import refuse_overwriting
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,9 +19,22 @@ N_PEOPLE = 500
 COMMON = 0.9  # so high that enough rows are linked, although some links are missed
 
 
-@click.command()
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-def example(folder: Path) -> None:
+_FILES: Final = (
+    "table.csv",
+    "rows/north.csv",
+    "rows/south.csv",
+    "columns/clinic.csv",
+    "columns/laboratory.csv",
+    "people/north.csv",
+    "people/south.csv",
+    "people/truth.csv",
+)
+
+
+@command()
+def example(
+    folder: Annotated[Path, argument(type=FOLDER)], *, force: Force = False
+) -> None:
     """Write small example tables into FOLDER.
 
     The data are 178 samples of wine with 13 measurements, which come with scikit-learn.
@@ -34,6 +49,7 @@ def example(folder: Path) -> None:
     import pyarrow as pa
     from sklearn.datasets import load_wine
 
+    refuse_overwriting([folder / name for name in _FILES], None, force=force)
     bunch = load_wine()
     order = np.random.default_rng(SEED).permutation(len(bunch.data))
     X, classes = bunch.data[order], bunch.target[order]
@@ -83,11 +99,11 @@ def _write_people(folder: Path) -> None:
     )
 
 
-def _select(table: pa.Table, rows: IntArray, names: list[str]) -> pa.Table:
+def _select(table: "pa.Table", rows: "IntArray", names: list[str]) -> "pa.Table":
     return table.take(rows).select(["sample", *names])
 
 
-def _write_csv(path: Path, table: pa.Table) -> None:
+def _write_csv(path: Path, table: "pa.Table") -> None:
     from pyarrow import csv
 
     path.parent.mkdir(parents=True, exist_ok=True)

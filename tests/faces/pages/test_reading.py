@@ -7,7 +7,7 @@ from support import page_models
 
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.terms.sections import LEAST_IS_BEST, Rule
-from coterie_pages.formatting import AUXILIARY, figures_with_values
+from coterie_pages.formatting import AUXILIARY, figures_with_values, format_number
 from coterie_pages.pages import READING, render_html
 
 
@@ -38,3 +38,11 @@ def test_a_figure_of_a_later_release_is_shown_without_a_sentence() -> None:
         for run in report.runs
     )
     assert "later figure" in render_html(report.model_copy(update={"runs": runs}))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(999.4, "999"), (999.7, "1,000"), (-999.5, "-1,000"), (1234.5, "1,234")],
+)
+def test_a_number_around_a_thousand_is_written_out(value: float, text: str) -> None:
+    assert format_number(value) == text

@@ -16,6 +16,19 @@ def test_the_examples_are_written_without_the_extra_of_linkage(
     assert (tmp_path / "wine" / "table.csv").exists()
 
 
+def test_the_examples_replace_no_file_unless_forced(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    (tmp_path / "people").mkdir()
+    own = tmp_path / "people" / "truth.csv"
+    own.write_text("mine")
+    assert "truth.csv" in terminal("example", ".", expect=3).stderr
+    assert not (tmp_path / "table.csv").exists()
+    assert own.read_text() == "mine"
+    terminal("example", ".", "--force")
+    assert own.read_text() != "mine"
+
+
 @pytest.mark.parametrize("pairs", [0, 1, 2])
 def test_one_pair_of_namesakes_leaves_the_best_key(
     terminal: Terminal, tmp_path: Path, pairs: int
