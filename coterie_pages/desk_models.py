@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Self
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from clustering_protocols.common.values import Value
 from clustering_protocols.terms.terms import Slot
 from coterie_pages.models import FormField, Screen
-
-
-class PartyRow(Value):
-    """A party of this home, as a row in a list of parties.
-
-    group: whether the party waits for an answer of its operator, is running, or has
-        ended.
-    sentence: what the party waits for, or why its part in the session ended.
-    since: the time at which the party entered its current state; None if the party was
-        started on the command line.
-    """
-
-    session: str
-    slot: str
-    title: str = ""
-    protocol: str = ""
-    state: str
-    group: Literal["asks", "runs", "ended"]
-    sentence: str = ""
-    since: AwareDatetime | None = None
 
 
 class FieldGroup(Value):

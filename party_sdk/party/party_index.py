@@ -1,48 +1,64 @@
-"""The sessions of a home, with the state of each on this disk, and the next command."""
+"""The parties of a home, with the state of each on this disk, and what to do next."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from sqlite3 import Row
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from clustering_protocols.wire.states import OVER, SessionState
+from clustering_protocols.wire.states import SessionState
 from party_sdk.home.store import store_of
 
 _PARTIES: Final = """
 SELECT session, slot,
-    identity IS NULL AS is_forgotten,
+    is_forgotten,
     coalesce(identity ->> '$.terms' ->> '$.about.title', '') AS title,
+    coalesce(identity ->> '$.terms' ->> '$.protocol.name', '') AS protocol,
     identity ->> '$.ended' AS ended,
     identity ->> '$.token' IS NOT NULL AS has_joined,
     consent ->> '$.is_held' AS is_held,
     (SELECT journal FROM answers WHERE party = id) AS journal,
     EXISTS (SELECT * FROM documents WHERE party = id AND name = 'result') AS has_result,
-    EXISTS (SELECT * FROM documents WHERE party = id AND name = 'agreement') AS has_agreement
-FROM parties WHERE id IN (
-    SELECT max(id) FROM parties WHERE identity IS NOT NULL OR is_forgotten
+    EXISTS (SELECT * FROM documents WHERE party = id AND name = 'agreement') AS has_agreement,
+    status,
+    content ->> '$.table' IS NOT NULL AS has_table,
+    question ->> '$.sentence' AS question
+FROM parties LEFT JOIN orders ON orders.party = id WHERE id IN (
+    SELECT max(id) FROM parties
+    WHERE identity IS NOT NULL OR is_forgotten OR id IN (SELECT party FROM orders)
     GROUP BY session, slot
 )
 ORDER BY session, slot
 """
+_BEGUN: Final = "The command line began it; it continues here with a table."
+
+Group = Literal["asks", "runs", "ended"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartySummary:
     """A party of this home, as lists show it.
 
-    title: the title of the session; empty if the terms were forgotten.
+    title, protocol: of the session; empty if the terms are not stored.
     state: the state in a few words.
+    group: whether the party waits for its operator, is running, or has ended.
+    sentence: what the party waits for, or why its part in the session ended.
+    since: when the party's order last changed; None without an order of the desk.
     following: the next command or other action; empty if there is nothing to do.
     """
 
     session: str
     slot: str
     title: str
+    protocol: str
     state: str
+    group: Group
+    sentence: str
+    since: datetime | None
     following: str
 
 
@@ -62,73 +78,91 @@ def has_accepted(home: Path, risk: str) -> bool:
     return store_of(home).fetch_row(statement, risk) is not None
 
 
-def stored_parties(home: Path) -> Iterator[PartySummary]:
-    """Yield the parties of a home, sorted by session and slot, from this disk alone."""
+def all_parties(home: Path) -> Iterator[PartySummary]:
+    """Yield the parties of a home, sorted by session and slot, from this disk alone.
+
+    A stored result or end is the party's state; otherwise it is that of its order, if
+    it runs in the background.
+    """
     for party in store_of(home).fetch_rows(_PARTIES):
-        state, following = _describe_state(party)
+        order = json.loads(party["status"]) if party["status"] else {}
+        is_over, state, following = _describe_stored(party)
+        group: Group = "ended" if is_over else "asks"
+        sentence = "" if is_over else _BEGUN
+        if order:
+            sentence = _explain_order(party, order)
+            if not is_over:
+                state, following = _describe_order(order), "coterie ui"
+                group = _group_of(party, order)
+        if state == SessionState.COMPLETED:
+            sentence = "The labels are ready."
         yield PartySummary(
             session=party["session"],
             slot=party["slot"],
-            title=party["title"],
+            title=party["title"] or order.get("title", ""),
+            protocol=party["protocol"] or order.get("protocol", ""),
             state=state,
+            group=group,
+            sentence=sentence,
+            since=datetime.fromisoformat(order["changed_at"]) if order else None,
             following=following,
         )
 
 
-def all_parties(home: Path) -> Iterator[PartySummary]:
-    """Yield all parties of a home, sorted by session and slot.
-
-    A party that runs in the background is listed with the state of its order.
-    """
-    parties = {(party.session, party.slot): party for party in stored_parties(home)}
-    for [stored] in store_of(home).fetch_rows("SELECT status FROM orders"):
-        status = json.loads(stored)
-        key, state = (status["session"], status["slot"]), status["state"]
-        party, description = parties.get(key), _describe_order(status)
-        if party and party.state in OVER and state == SessionState.FAILED:
-            parties[key] = replace(party, state=description)
-            continue
-        report = f"coterie party report {' '.join(key)}"
-        parties[key] = PartySummary(
-            session=key[0],
-            slot=key[1],
-            title=status["title"] if party is None else party.title,
-            state=description,
-            following=report if state == SessionState.COMPLETED else "coterie ui",
-        )
-    yield from (parties[key] for key in sorted(parties))
+def _group_of(party: Row, order: Mapping[str, Any]) -> Group:
+    if order["ended_at"] is not None:
+        return "ended"
+    asks = party["question"] is not None or not party["has_table"]
+    return "asks" if asks else "runs"
 
 
-def _describe_order(status: Mapping[str, Any]) -> str:
-    is_over = status["ended_at"] is not None
-    round_text = f", round {status['round']}" if status["round"] and not is_over else ""
-    outage = ", the analyst cannot answer now" if status["outage_since"] else ""
-    trouble = status["trouble"]
+def _describe_order(order: Mapping[str, Any]) -> str:
+    is_over = order["ended_at"] is not None
+    round_text = f", round {order['round']}" if order["round"] and not is_over else ""
+    outage = ", the analyst cannot answer now" if order["outage_since"] else ""
+    trouble = order["trouble"]
     reason = f": {trouble['headline']}" if trouble else ""
-    return f"{status['state']}{round_text}{outage}{reason}"
+    return f"{order['state']}{round_text}{outage}{reason}"
 
 
-def _describe_state(party: Row) -> tuple[str, str]:
+def _explain_order(party: Row, order: Mapping[str, Any]) -> str:
+    if order["trouble"]:
+        return str(order["trouble"]["detail"])
+    if order["ended_at"] is not None:
+        return ""
+    if not party["has_table"]:
+        return "Read the terms, and name your table."
+    if party["question"] is not None:
+        return str(party["question"])
+    if order["outage_since"]:
+        return "The analyst is tried again and again."
+    awaited = ", ".join(order["awaited"])
+    return f"Waiting for {awaited}." if awaited else ""
+
+
+def _describe_stored(party: Row) -> tuple[bool, str, str]:
+    """Return whether the party's part has ended, its state, and what to do next."""
     where = f"{party['session']} {party['slot']}"
     resume = f"coterie party run {where} --data FILE"
+    forget = f"coterie party forget {where}"
     if party["is_forgotten"]:
-        return "forgotten", f"coterie party report {where}"
+        return True, "forgotten", f"coterie party report {where}"
     if party["has_result"]:
-        return SessionState.COMPLETED.value, f"coterie party report {where}"
+        return True, SessionState.COMPLETED.value, f"coterie party report {where}"
     if party["ended"]:
-        return party["ended"], f"coterie party forget {where}"
+        return True, party["ended"], forget
     # Imported here, because it loads numpy, which only running parties need.
     from clustering_protocols.engine import Journal
 
     journal = Journal.decode(party["journal"]) if party["journal"] else Journal()
     if journal.left:
-        return "left", f"coterie party forget {where}"
+        return True, "left", forget
     if journal.stopped:
-        return "stopped: the analyst broke the rules", "tell the coordinator"
+        return True, "stopped: the analyst broke the rules", "tell the coordinator"
     if party["is_held"]:
-        return "you refused a contribution", resume
+        return False, "you refused a contribution", resume
     if not party["has_joined"]:
-        return "accepted, not joined", resume
+        return False, "accepted, not joined", resume
     if not party["has_agreement"]:
-        return "joined, others awaited", resume
-    return f"round {journal.round} answered", resume
+        return False, "joined, others awaited", resume
+    return False, f"round {journal.round} answered", resume

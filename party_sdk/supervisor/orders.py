@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -407,11 +406,6 @@ class PartyOrder:
             self.stored.id,
         )
         return row and row[0]
-
-
-def orders_in(home: Path) -> Iterator[PartyOrder]:
-    """Yield all orders of a home, sorted by session and slot."""
-    yield from (PartyOrder(home, *key) for key in order_versions(home))
 
 
 def order_versions(home: Path) -> dict[tuple[str, str], int]:

@@ -70,7 +70,11 @@ def status(
             for party in parties
         ]
         return Output(
-            [asdict(party) for party in parties], align_columns([heads, *rows])
+            [
+                {**asdict(party), "since": party.since and party.since.isoformat()}
+                for party in parties
+            ],
+            align_columns([heads, *rows]),
         )
     own_home = home.open()
     stored = own_home.find_named(session, slot)

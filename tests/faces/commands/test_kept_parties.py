@@ -8,9 +8,13 @@ import pytest
 from support.terminal import Terminal, accepting, opened
 
 from clustering_protocols.common.errors import NotReady
+from clustering_protocols.engine import Journal
+from clustering_protocols.wire.states import SessionState, StopReason
+from party_sdk.home.clock import now
 from party_sdk.home.store import store_of
 from party_sdk.party.party_index import all_parties
 from party_sdk.party.party_session import Identity, PartySession
+from party_sdk.supervisor.orders import Order, OrderState, PartyOrder, Trouble
 
 
 def test_a_home_lists_its_sessions_with_what_is_next(
@@ -76,7 +80,37 @@ def test_a_session_that_ended_without_a_result_is_listed_as_over(
     assert "no longer needed" in online(*resume, expect=4).stderr
 
 
-def test_a_thousand_sessions_are_listed_by_two_queries(tmp_path: Path) -> None:
+def test_a_stored_result_or_end_counts_more_than_the_order(tmp_path: Path) -> None:
+    terms = '{"about": {"title": "Wards"}, "protocol": {"name": "llf"}}'
+    ends = (None, "result", "cancelled", "broken")
+    for session, end in zip("abcd", ends, strict=True):
+        order = PartyOrder(tmp_path, session, "north")
+        order.save_order(Order(invitation=""))
+        trouble = Trouble(headline="Changed", detail="The file changed.", remedy="")
+        order.update_status(state=OrderState.FAILED, ended_at=now(), trouble=trouble)
+        ended = SessionState.CANCELLED if end == "cancelled" else ""
+        order.stored.save_identity(Identity(entropy="", terms=terms, ended=ended))
+        with order.store.transaction() as database:
+            if end == "result":
+                row = (order.stored.id, "result", b"")
+                database.execute("INSERT INTO documents VALUES (?, ?, ?)", row)
+        if end == "broken":
+            order.stored.save_journal(
+                Journal().stop("It asked twice.", StopReason.REFUSED)
+            )
+    found = {party.session: party for party in all_parties(tmp_path)}
+    states = ["failed: Changed", "completed", "cancelled"]
+    assert [found[session].state for session in "abc"] == states
+    assert found["d"].state == "stopped: the analyst broke the rules"
+    assert {party.group for party in found.values()} == {"ended"}
+    assert found["b"].sentence == "The labels are ready."
+    assert found["b"].following == "coterie party report b north"
+    assert {(party.title, party.protocol) for party in found.values()} == {
+        ("Wards", "llf")
+    }
+
+
+def test_a_thousand_sessions_are_listed_by_one_query(tmp_path: Path) -> None:
     statements: list[str] = []
     identity = Identity(entropy="", terms='{"about": {"title": "Wards"}}')
     store = store_of(tmp_path)
@@ -88,4 +122,4 @@ def test_a_thousand_sessions_are_listed_by_two_queries(tmp_path: Path) -> None:
     found = list(all_parties(tmp_path))
     assert len(found) == 1000
     assert {party.title for party in found} == {"Wards"}
-    assert len(statements) == 2
+    assert len(statements) == 1

@@ -234,7 +234,7 @@ def test_a_defect_is_a_page_and_a_line_without_values(
     def broken(_: Path) -> None:
         raise RuntimeError(secret)
 
-    monkeypatch.setattr("party_sdk.desk.party.party_list.orders_in", broken)
+    monkeypatch.setattr("party_sdk.desk.party.party_list.all_parties", broken)
     response = browser.get("/")
     assert response.status_code == 500
     assert "defect" in texts(response)
