@@ -11,7 +11,7 @@ from clustering_protocols.common.values import Value
 from clustering_protocols.numerics.outcomes import OutcomeTable
 from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.record import Reach
-from clustering_protocols.terms.session_risks import Harm, RiskLevel
+from clustering_protocols.terms.session_risks import RiskLevel
 from clustering_protocols.terms.terms import Slot, Words
 from clustering_protocols.wire.answers import RunLine
 
@@ -37,7 +37,7 @@ class Learns(Value):
 
 
 class Risk(Value):
-    """A risk that the terms entail, with its code and its readers.
+    """A risk that the terms entail, with its code.
 
     The other fields are those of
     :class:`~clustering_protocols.terms.session_risks.Risk`.
@@ -46,11 +46,9 @@ class Risk(Value):
     code: str
     sentence: str
     level: RiskLevel = RiskLevel.DESIGN
-    harm: Harm = Harm.RESULT
     measured: str = ""
     remedy: str = ""
     detail: str = ""
-    readers: tuple[Learns, ...] = ()
 
 
 class Versions(Value):
@@ -421,7 +419,6 @@ class RunReport(_Report):
     odd: warnings about the clusters, such as one that has only rows of this party.
     without: the number of own rows that are in no cluster or did not take part.
     points: the party's own rows on two principal axes.
-    accepted: the codes of the accepted risks.
     mapping: the keyed digest of the table's mapping; empty without a mapping.
     left: the party's log, whose hash chain was verified.
     """
@@ -436,7 +433,6 @@ class RunReport(_Report):
     odd: tuple[str, ...] = ()
     without: int = Field(default=0, ge=0)
     points: Points | None = None
-    accepted: tuple[str, ...] = ()
     mapping: str = ""
     left: tuple[SentLine, ...] = ()
 
@@ -453,7 +449,6 @@ class SessionReport(_Report):
     state: str
     reason: str = ""
     created_at: AwareDatetime
-    risks: tuple[str, ...]
     audit: tuple[AuditRow, ...] = ()
     signed_by: str = ""
 

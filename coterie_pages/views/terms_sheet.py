@@ -27,7 +27,6 @@ from clustering_protocols.terms.captions import captioned_fields
 from clustering_protocols.terms.preparation import ColumnPlan
 from clustering_protocols.terms.schema import Field, Schema
 from clustering_protocols.terms.sections import Evaluation
-from clustering_protocols.terms.session_risks import BY_DESIGN
 from clustering_protocols.terms.terms import SessionRequest, Terms
 from coterie_pages.models import (
     DictionaryFields,
@@ -390,7 +389,7 @@ def _describe_type(annotation: Any) -> str:
     return _WORDS.get(annotation, getattr(annotation, "__name__", str(annotation)))
 
 
-_RISK_FIELDS: Final = ("sentence", "level", "harm", "measured", "remedy", "detail")
+_RISK_FIELDS: Final = ("sentence", "level", "measured", "remedy", "detail")
 
 
 def sort_risks(risks: Mapping[str, session_risks.Risk]) -> tuple[Risk, ...]:
@@ -400,12 +399,6 @@ def sort_risks(risks: Mapping[str, session_risks.Risk]) -> tuple[Risk, ...]:
         Risk(
             code=code,
             **{name: getattr(risk, name) for name in _RISK_FIELDS},
-            # for other risks, ``TermsSheet.learns`` describes the readers
-            readers=tuple(
-                Learns(who=reader, what=sentence)
-                for reader, sentence in risk.readers
-                if code == BY_DESIGN
-            ),
         )
         for level in session_risks.RiskLevel
         for code, risk in ordered

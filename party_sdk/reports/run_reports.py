@@ -119,7 +119,6 @@ def run_report(
         linked="" if result is None else describe_linked_rows(terms, slot, result),
         points=points,
         names=stored.cluster_names,
-        accepted=terms.risks,
         mapping=stored.ledger.mapping_digest,
         counts_linked=session_terms.check_terms(terms).counts_linked,
         left=tuple(

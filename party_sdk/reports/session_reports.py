@@ -73,7 +73,6 @@ def session_report(
         state=status.state,
         reason=status.detail or "",
         created_at=status.created_at,
-        risks=tuple(status.risks),
         profiles=profiles,
         outcomes=outcomes_in(session.terms, profiles) if session.is_ours else (),
         audit=tuple(map(AuditRow.of, entries)),

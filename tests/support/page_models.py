@@ -270,7 +270,6 @@ def run_report() -> RunReport:
         own_sizes=(201, 132, 58),
         without=9,
         points=points(),
-        accepted=("dc.by-design",),
         left=left(),
     )
 
@@ -308,7 +307,6 @@ def session_report() -> SessionReport:
         told={"inertia": 1333.3},
         state="completed",
         created_at=BEGIN,
-        risks=("dc.by-design",),
         audit=audit,
         signed_by="ab12 " * 8,
     )
@@ -328,5 +326,4 @@ def empty_session() -> SessionReport:
         versions=VERSIONS,
         state="recruiting",
         created_at=BEGIN,
-        risks=(),
     )
