@@ -5,7 +5,7 @@ which run parties in the background, belong to :mod:`party_sdk.supervisor`: the 
 shows them and stores a person's answers to their questions.
 
 ``visits`` and ``gate`` authenticate the visitor and validate requests, ``responses``
-renders pages, ``form_answers`` redirects from a submitted form to a page, ``sections``
+renders pages, ``form_answers`` stores the responses to forms, ``sections``
 lists all routes, and ``server`` is the process.
 
 This is the only package of the SDK that imports a web server (extra ``ui``).

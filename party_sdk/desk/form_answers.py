@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from threading import Lock
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SEE_OTHER: Final = 303
 """The HTTP status that makes the browser follow a redirect with GET."""
@@ -21,8 +20,6 @@ ANSWER_PARAMETER: Final = "answered"
 MAX_ANSWERS: Final = 16
 MAX_BYTES: Final = 32 * 2**20
 _NAME_BYTES: Final = 12
-
-AddressOf = Callable[[Request], str]
 
 
 def is_page(status: int, headers: Mapping[str, str]) -> bool:
@@ -64,50 +61,7 @@ class FormAnswers:
         """Return the response with this name, or None if it is no longer stored."""
         return self._answers.get(name)
 
-    def clear(self) -> None:
-        """Delete all stored responses."""
-        with self._lock:
-            self._answers.clear()
-
-
-class PostRedirectGet:
-    """Middleware that redirects from each submitted form to a page with its response.
-
-    address_of: returns the address of that page for a request.
-    """
-
-    def __init__(
-        self, app: ASGIApp, answers: FormAnswers, address_of: AddressOf
-    ) -> None:
-        self._app, self._answers, self._address_of = app, answers, address_of
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle an ASGI request."""
-        request = Request(scope, receive)
-        if request.method != "POST":
-            answer = self._find(request) or self._app
-            await answer(scope, receive, send)
-            return
-        messages: list[Message] = []
-
-        async def collect(message: Message) -> None:
-            messages.append(message)
-
-        try:
-            await self._app(scope, receive, collect)
-        finally:  # Starlette sends an error page before it re-raises
-            if messages:
-                redirect = self.redirect_to_page(request, _response_of(messages))
-                await redirect(scope, receive, send)
-
-    def redirect_to_page(self, request: Request, answer: Response) -> Response:
-        """Return a redirect to the stored page, or the response itself if it is no page."""
-        if not is_page(answer.status_code, answer.headers):
-            return answer
-        query = urlencode({ANSWER_PARAMETER: self._answers.store(answer)})
-        return see_other(f"{self._address_of(request)}?{query}")
-
-    def _find(self, request: Request) -> Response | None:
+    def respond_again(self, request: Request) -> Response | None:
         """Return the stored response that the query names, or None if it names none.
 
         If the response is no longer stored, return a redirect that drops its name.
@@ -120,20 +74,16 @@ class PostRedirectGet:
             [field for field in fields if field[0] != ANSWER_PARAMETER]
         )
         path = request.url.path
-        return self._answers.find(names[0]) or see_other(
+        return self.find(names[0]) or see_other(
             f"{path}?{other_fields}" if other_fields else path
         )
+
+    def clear(self) -> None:
+        """Delete all stored responses."""
+        with self._lock:
+            self._answers.clear()
 
 
 def see_other(address: str) -> Response:
     """Return a 303 redirect, which the browser follows with a GET request."""
     return RedirectResponse(address, SEE_OTHER)
-
-
-def _response_of(messages: list[Message]) -> Response:
-    first, *pieces = messages
-    answer = Response(
-        b"".join(piece.get("body", b"") for piece in pieces), first["status"]
-    )
-    answer.raw_headers = list(first["headers"])
-    return answer

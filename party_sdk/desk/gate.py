@@ -16,8 +16,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from clustering_protocols.common.errors import InvalidParameters, Unauthenticated
 from coterie_pages.models import Frame, Refusal
 from coterie_pages.served_pages import HEADERS, find_asset
-from party_sdk.desk.form_answers import PostRedirectGet, see_other
-from party_sdk.desk.responses import Desk, Form, address_of, render_in_frame
+from party_sdk.desk.form_answers import see_other
+from party_sdk.desk.responses import Desk, Form, redirect_to_page, render_in_frame
 from party_sdk.home.process_exit import error_location
 
 COOKIE: Final = "coterie-desk"
@@ -48,10 +48,7 @@ class AuthMiddleware:
     """
 
     def __init__(self, app: ASGIApp, desk: Desk, say: Callable[[str], None]) -> None:
-        self._desk, self._say = desk, say
-        self._pages = PostRedirectGet(
-            app, desk.visits.answers, lambda request: address_of(request, desk)
-        )
+        self._pages, self._desk, self._say = app, desk, say
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle an ASGI request."""
@@ -80,7 +77,7 @@ class AuthMiddleware:
             return see_other(request.url.path)  # the GET gets the same refusal
         if not hasattr(request.state, "token"):
             return page
-        return self._pages.redirect_to_page(request, page)
+        return redirect_to_page(request, self._desk, page)
 
     async def _answer_or_admit(self, request: Request) -> Response | None:
         path = request.url.path
@@ -112,7 +109,9 @@ class AuthMiddleware:
                 _NEW_LINK,
             )
         await self._admit(request)
-        return None
+        if request.method == "POST":
+            return None
+        return self._desk.visits.answers.respond_again(request)
 
     def _begin_visit(self, token: str) -> Response:
         try:

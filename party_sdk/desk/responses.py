@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple, Self
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -21,7 +22,7 @@ from coterie_pages.pages import Report, render_screen
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.application.home import Home
-from party_sdk.desk.form_answers import is_page, see_other
+from party_sdk.desk.form_answers import ANSWER_PARAMETER, is_page, see_other
 from party_sdk.desk.visits import Openings, Visits
 from party_sdk.home.files import read_secret_variable
 from party_sdk.supervisor.supervisor import Supervisor
@@ -214,6 +215,14 @@ def _links(desk: Desk, address: str) -> list[Link]:
 def redirect_to(request: Request, path: str) -> Response:
     """Redirect to a path that is relative to the desk's root."""
     return see_other(f"{desk_of(request).root}{path}")
+
+
+def redirect_to_page(request: Request, desk: Desk, answer: Response) -> Response:
+    """Return a redirect to the stored response, or the response itself if it is no page."""
+    if not is_page(answer.status_code, answer.headers):
+        return answer
+    query = urlencode({ANSWER_PARAMETER: desk.visits.answers.store(answer)})
+    return see_other(f"{address_of(request, desk)}?{query}")
 
 
 def render_error(request: Request, error: CoterieError) -> Response:

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from party_sdk.desk.coordinator import advice, context, session_opening, session_page
 from party_sdk.desk.party import order_pages, party_list, run_results, table_choice
 from party_sdk.desk.party.addressed_party import PARTY_PATH, requested_party
-from party_sdk.desk.responses import NavSection, redirect_to
+from party_sdk.desk.responses import NavSection, desk_of, redirect_to, redirect_to_page
 from party_sdk.desk.tables import own_tables
 
 _SESSION: Final = f"{context.SESSIONS}/{{session}}"
@@ -30,7 +30,10 @@ def get_party(request: Request) -> Response:
 
 
 def _post(path: str, handle: Callable[[Request], Response]) -> Route:
-    return Route(path, handle, methods=["POST"])
+    def answer_form(request: Request) -> Response:
+        return redirect_to_page(request, desk_of(request), handle(request))
+
+    return Route(path, answer_form, methods=["POST"])
 
 
 SECTIONS: Final = (
@@ -49,9 +52,8 @@ SECTIONS: Final = (
             Route(f"{PARTY_PATH}/terms/sheet.html", order_pages.get_sheet),
             Route(f"{PARTY_PATH}/terms/assessment.md", order_pages.get_assessment),
             _post(f"{PARTY_PATH}/decline", order_pages.post_decline),
-            Route(
-                f"{PARTY_PATH}/table", table_choice.get_table, methods=["GET", "POST"]
-            ),
+            Route(f"{PARTY_PATH}/table", table_choice.get_table),
+            _post(f"{PARTY_PATH}/table", table_choice.get_table),
             _post(f"{PARTY_PATH}/table/mapping", table_choice.post_mapping),
             _post(f"{PARTY_PATH}/table/rehearsal", table_choice.post_rehearsal),
             _post(f"{PARTY_PATH}/table/order", table_choice.post_order),

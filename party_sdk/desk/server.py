@@ -30,6 +30,7 @@ from party_sdk.desk.gate import GOODBYE_PATH, AuthMiddleware
 from party_sdk.desk.responses import (
     Desk,
     desk_of,
+    redirect_to_page,
     render_error,
     render_form_error,
     render_page,
@@ -187,6 +188,13 @@ def create_app(desk: Desk, say: Callable[[str], None]) -> ASGIApp:
 
 
 def _show_error(request: Request, error: Exception) -> Response:
+    page = _error_page(request, error)
+    if request.method != "POST":
+        return page
+    return redirect_to_page(request, desk_of(request), page)
+
+
+def _error_page(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         return render_error(request, NotFound("Nothing has this address."))
     if isinstance(error, CoterieError):
