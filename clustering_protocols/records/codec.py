@@ -263,7 +263,7 @@ def load_object(text: Any, max_names: int | None = None) -> Header:
 def _decoder(max_names: int | None) -> json.JSONDecoder:
     return json.JSONDecoder(
         object_pairs_hook=partial(_build_object, max_names),
-        parse_int=_parse_safe_integer,
+        parse_int=_parse_whole_number,
         parse_constant=_parse_finite,
         parse_float=_parse_finite,
     )
@@ -287,13 +287,13 @@ def _build_object(limit: int | None, pairs: list[tuple[str, Any]]) -> Header:
     return value
 
 
-def _parse_safe_integer(digits: str) -> int:
+def _parse_whole_number(digits: str) -> int | float:
+    """Return an integer, or a float from 2^53: canonical JSON writes no such integer.
+
+    It writes floats of 2^53 to 10^21 without a point (RFC 8785, section 3.2.2.3).
+    """
     number = int(digits)
-    if (
-        abs(number) >= 2**53
-    ):  # canonical JSON cannot write it: RFC 8785, section 3.2.2.3
-        raise json.JSONDecodeError("a whole number is beyond 2^53", "", 0)
-    return number
+    return number if abs(number) < 2**53 else _parse_finite(digits)
 
 
 def _parse_finite(digits: str) -> float:
