@@ -95,15 +95,18 @@ class StoredMappings:
         """Return the stored mapping, or a new mapping if the operator agrees to it.
 
         new: the mapping to use; None for the stored one.
-        agree: called with any differences; returns whether to use the new mapping.
+        agree: called with any differences; returns whether to use the new mapping. A
+            mapping that is only written differently is no difference.
 
         Raises GuardRefused if the operator does not agree.
         """
         stored = self.current_mapping()
-        if new is None or stored is None or new == stored:
+        if new is None or stored is None:
             return new or stored
-        parts = tuple(describe_differences(stored, new)) or ("the order of columns",)
-        change = MappingChange(digest=self.digest(new), parts=parts)
+        parts = describe_differences(stored, new)
+        if not parts:
+            return stored
+        change = MappingChange(digest=self.digest(new), parts=tuple(parts))
         if not agree(change):
             raise GuardRefused(
                 f"{change.sentence} Nobody has agreed to it.",

@@ -298,7 +298,10 @@ def fits_in_mapping(text: str) -> bool:
 
 
 def describe_differences(before: TableMapping, after: TableMapping) -> list[str]:
-    """Describe the differences between two mappings by column, without quoting cells."""
+    """Describe the differences between two mappings by column, without quoting cells.
+
+    Returns an empty list if both mappings translate every table alike.
+    """
     parts = []
     if before.file != after.file:
         parts.append("how the file is written")
@@ -312,6 +315,11 @@ def describe_differences(before: TableMapping, after: TableMapping) -> list[str]
             "levels": (old.levels, new.levels),
             "unit": (old.unit, new.unit),
             "codes of missing values": (set(old.missing), set(new.missing)),
+            "decimal sign": (old.decimal, new.decimal),
+            "thousands separator": (old.thousands, new.thousands),
+            "order of dates": (old.dates, new.dates),
+            "limits of detection": (old.limits, new.limits),
+            "minus signs": (old.minus, new.minus),
         }
         if changed := [part for part, (a, b) in pairs.items() if a != b]:
             parts.append(f"{name}: {', '.join(changed)}")

@@ -24,7 +24,9 @@ from party_sdk.supervisor.orders import (
     place_order,
 )
 from party_sdk.tables.mapping import (
+    ColumnMapping,
     TableMapping,
+    describe_differences,
     dump_mapping,
     parse_mapping,
     read_mapping,
@@ -109,6 +111,40 @@ def test_another_home_gives_another_digest(tmp_path: Path) -> None:
         for home in ("a", "b")
     }
     assert len(digests) == 2
+
+
+CHANGES: dict[str, tuple[dict[str, object], str]] = {
+    "source": ({"source": "Wert"}, "name in the table"),
+    "levels": ({"levels": {"m": "male"}}, "levels"),
+    "convert": ({"convert": "HbA1c, % to mmol/mol"}, "unit"),
+    "factor": ({"factor": 2.0}, "unit"),
+    "offset": ({"offset": 2.0}, "unit"),
+    "missing": ({"missing": ("-77",)}, "codes of missing values"),
+    "decimal": ({"decimal": ","}, "decimal sign"),
+    "thousands": ({"thousands": "."}, "thousands separator"),
+    "dates": ({"dates": ("day-first",)}, "order of dates"),
+    "limits": ({"limits": "half"}, "limits of detection"),
+    "minus": ({"minus": "any"}, "minus signs"),
+}
+
+
+@pytest.mark.parametrize("name", ColumnMapping.model_fields)
+def test_a_change_of_any_setting_of_a_column_is_described(name: str) -> None:
+    values, part = CHANGES[name]
+    before = TableMapping(columns={"x": ColumnMapping()})
+    after = TableMapping(columns={"x": ColumnMapping.model_validate(values)})
+    assert describe_differences(before, after) == [f"x: {part}"]
+    assert describe_differences(after, after) == []
+
+
+def test_a_mapping_that_is_only_written_differently_is_not_asked_about(
+    tmp_path: Path,
+) -> None:
+    stored = PartySession(tmp_path / "home", "s", "r1c1").mappings
+    first = TableMapping(columns={"x": ColumnMapping(missing=("-7", "-8"))})
+    again = TableMapping(columns={"x": ColumnMapping(missing=("-8", "-7"))})
+    stored.current_mapping = lambda: first  # type: ignore[method-assign]
+    assert stored.choose_mapping(again, lambda _: False) == first
 
 
 def test_a_changed_mapping_is_told_and_asked(
