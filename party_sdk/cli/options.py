@@ -406,7 +406,8 @@ def _print_table_summary(table: "TableSpec", data: "DataSource") -> None:
     naming = f"named by {(table.long_form or '').partition(',')[0]!r}"
     warnings: tuple[str, ...] = ()
     if isinstance(data, Table):
-        names, warnings = ", ".join(map(repr, data.naming)), data.report.warnings
+        names = ", ".join(map(repr, data.naming))
+        warnings = data.report.warning_sentences
         naming = f"named by {names}" if names else "not named"
         if table.options.mapping is not None:
             say("read by a mapping of this table", err=True)

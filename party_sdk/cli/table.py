@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 INPUT_UNUSABLE = 5
 _MAX_CELLS = 20
-CELLS: Final[Any] = {"cells": True, "match_keys": {"__all__": {"first"}}}
+CELLS: Final[Any] = {
+    "cells": True,
+    "outliers": True,
+    "columns": {"__all__": {"least", "largest"}},
+    "match_keys": {"__all__": {"first"}},
+}
 """The fields of a report that contain cells of the table."""
 
 
@@ -120,8 +125,8 @@ def _draft_patterns(ids: Sequence[str]) -> Output:
 def report_output(report: "CheckReport", *, fails: bool) -> Output:
     """Return the output of a check: how a table is read, and its problems.
 
-    The JSON document contains no cells, because a program may log it. The exit code is
-    5 if ``fails``.
+    The JSON document contains no cells, and thus no ranges or outliers, because a
+    program may log it. The exit code is 5 if ``fails``.
     """
     return Output(
         lambda: report.model_dump_json(exclude=CELLS),
@@ -149,7 +154,7 @@ def _report_lines(report: "CheckReport") -> Iterator[str]:
         yield f"  {key.key}"
         yield f"    {key.sentence}"
         yield f"    {key.first_values}"
-    for warning in report.warnings:
+    for warning in report.warning_sentences:
         yield f"warning: {warning}"
     for problem in report.problem_sentences:
         yield f"problem: {problem}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -37,6 +37,10 @@ _MOST_ROWS: Final = 3_000
 
 _MOST_POINTS: Final = 3_000
 _MIN_CLUSTER: Final = 10
+_CODES_REMEDY: Final = (
+    'If such values mean "missing", clusters of this trial may be these codes: correct '
+    "the table, or list the codes in a mapping and use `coterie simulate --mapping`."
+)
 _SEED: Final = 0
 
 
@@ -71,8 +75,11 @@ def try_table(
     draft = draft_options(path, options)
     preparation = build_imputation(draft.schema, "mean")
     source = open_clusterable(path, replace(draft.options, preparation=preparation))
+    warnings = list(source.report.warnings)
+    if source.report.outliers:
+        warnings += [*source.report.outliers, _CODES_REMEDY]
     if on_warning is not None:
-        for warning in source.report.warnings:
+        for warning in warnings:
             on_warning(warning)
     fields = AgreedFields(dictionary=[draft.schema.used], preparation=[preparation])
     X = matrix(source)
@@ -94,7 +101,14 @@ def try_table(
         session=session,
         suggested=_describe_suggestion(protocol, suggestion, len(sample)),
         report=_build_report(
-            path.stem, draft, source, session, params, evaluation, preparation
+            path.stem,
+            draft,
+            source,
+            session,
+            params,
+            evaluation,
+            preparation,
+            warnings,
         ),
     )
 
@@ -141,6 +155,7 @@ def _build_report(
     params: Params,
     evaluation: Evaluation | None,
     preparation: Preparation,
+    warnings: Sequence[str],
 ) -> RunReport:
     request = session_terms.build_request(
         params,
@@ -162,7 +177,7 @@ def _build_report(
         "sizes": sizes,
         "own_sizes": sizes,
         "without": int(np.count_nonzero(labels < 0)),
-        "odd": session.warnings,
+        "odd": (*warnings, *session.warnings),
         "profiles": (own_profile(draft.schema.used, source, labels, 0, _MIN_CLUSTER),),
     }
     return RunReport(

@@ -381,7 +381,7 @@ def _explain_fault(column: Column, cell: str) -> str:
     if is_number(cell, "." if decimal == "," else ","):
         hint = f": the decimal sign here is {decimal!r} (--csv decimal=…)"
     elif not any(character.isdigit() for character in cell):
-        hint = " (if it stands for no value: --csv missing=…)"
+        hint = " (if it stands for no value: missing = […] in a mapping)"
     elif is_number(re.sub("[.,]", "", cell), decimal):
         hint = f": {SEPARATOR_REMEDY}"
     return f"{shape!r} is no number{hint}"

@@ -184,10 +184,12 @@ _MOST_CELLS: Final = 10_000_000
 _MAX_SHOWN: Final = 10
 
 
-def code_warnings(columns: Sequence[Column], spool: Spool) -> Iterator[str]:
-    """Yield warnings about values that may mean 'missing', and about columns of codes.
+def find_codes(columns: Sequence[Column], spool: Spool) -> tuple[list[str], list[str]]:
+    """Describe values that may mean 'missing', and warn about columns of codes.
 
     Of a large table only evenly spaced rows are examined, but all rows are counted.
+
+    Returns sentences that quote outliers, and at most one warning, which quotes none.
     """
     max_rows = min(_MOST_ROWS, max(1, _MOST_CELLS // max(1, spool.width)))
     step = max(1, -(-spool.n_rows // max_rows))
@@ -196,15 +198,17 @@ def code_warnings(columns: Sequence[Column], spool: Spool) -> Iterator[str]:
         _describe_lone(columns[index], value, count)
         for index, value, count in _find_lone_values(columns, spool, sample)
     ]
-    yield from sentences[:_MAX_SHOWN]
-    if len(sentences) > _MAX_SHOWN:
-        yield f"{len(sentences) - _MAX_SHOWN} more values lie far from all others."
+    if n_more := len(sentences[_MAX_SHOWN:]):
+        more = f"{n_more} more values lie far from all others."
+        sentences = [*sentences[:_MAX_SHOWN], more]
+    warnings = []
     if coded := list(_find_coded_columns(columns, sample)):
         more = f" and {len(coded) - _MAX_SHOWN} more" * (len(coded) > _MAX_SHOWN)
-        yield (
+        warnings.append(
             "Whole numbers with few different values, perhaps codes of categories: "
             f"{', '.join(coded[:_MAX_SHOWN])}{more}. Describe them in a dictionary."
         )
+    return sentences, warnings
 
 
 def _find_lone_values(
@@ -227,14 +231,12 @@ def _find_lone_values(
 
 def _describe_lone(column: Column, lone: LoneValue, count: int) -> str:
     def format_value(value: float) -> str:
-        whole = f"{value:.0f}" if value.is_integer() else f"{value:.6g}"
-        return as_date(value) if column.is_date else whole
+        return as_date(value) if column.is_date else f"{value:.15g}"
 
     value, rows = format_value(lone.value), "1 row" if count == 1 else f"{count} rows"
     return (
         f"{column.name!r}: {value} in {rows}, apart from all others "
-        f"({format_value(lone.minimum)} to {format_value(lone.maximum)}). "
-        f"(If it stands for no value: --csv missing={value}.)"
+        f"({format_value(lone.minimum)} to {format_value(lone.maximum)})."
     )
 
 

@@ -15,6 +15,10 @@ MOST_SHOWN: Final = 10
 _LEAST_UNIQUE: Final = 0.998
 _NAMESAKES: Final = 4  # in a small table, two pairs of rows may share their values
 _LEAST_FILLED: Final = 0.05
+_CODES_REMEDY: Final = (
+    'If such a value means "missing", list its cells for its column only: missing = '
+    "[…] in a mapping, or missingValues of its field in a dictionary."
+)
 HEADER: Final = "repeats the names of columns: delete this row"
 _LONGEST_FORM: Final = 24
 _LONGEST_CELL: Final = 40
@@ -175,6 +179,8 @@ class CheckReport(BaseModel, frozen=True):
     not_read: number of rows that were left out or could not be read.
     dialect: how the file is written; ``--csv NAME=VALUE`` overrides a detected setting.
     problems: the first ten problems; ``more_problems`` is the number of the others.
+    outliers: sentences on values far from all others, which may mean 'missing'. They
+        quote cells, so they must not be written to a log, file or message.
     cells: the wrong values of cells, by column and problem.
     match_keys: previews of the session's match keys, if these link the rows.
     """
@@ -187,6 +193,7 @@ class CheckReport(BaseModel, frozen=True):
     problems: tuple[Finding, ...] = ()
     more_problems: int = 0
     warnings: tuple[str, ...] = ()
+    outliers: tuple[str, ...] = Field(default=(), repr=False)
     not_read: int = 0
     cells: tuple[CellProblem, ...] = Field(default=(), repr=False)
     match_keys: tuple[KeyPreview, ...] = Field(default=(), repr=False)
@@ -197,6 +204,12 @@ class CheckReport(BaseModel, frozen=True):
         if not self.not_read:
             return f"{self.rows} rows"
         return f"{self.rows} of {self.rows + self.not_read} rows"
+
+    @property
+    def warning_sentences(self) -> tuple[str, ...]:
+        """Return all warnings and outliers, for the operator's own screen only."""
+        remedy = (_CODES_REMEDY,) if self.outliers else ()
+        return (*self.warnings, *self.outliers, *remedy)
 
     @property
     def problem_sentences(self) -> tuple[str, ...]:

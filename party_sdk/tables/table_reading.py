@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ from party_sdk.tables.columns import (
     to_texts,
     without_codes,
 )
-from party_sdk.tables.guards import as_date, code_warnings
+from party_sdk.tables.guards import as_date, find_codes
 from party_sdk.tables.mapping import TableMapping
 from party_sdk.tables.read_options import (
     UNNAMED,
@@ -112,8 +112,8 @@ def _hint_for(fault: str, texts: Sequence[str], line: int | None) -> str:
     if is_number and not any(text.strip()[:1].isdigit() for text in texts):
         if line is not None:
             return f"a row of units? [leave_out] lines = [{line}] in a mapping"
-        words = " ".join(f"--csv {shlex.quote(f'missing={t}')}" for t in texts[:3])
-        return f"if they stand for no value: {words}"
+        cells = json.dumps(texts[:3], ensure_ascii=False)
+        return f"if they stand for no value: missing = {cells} in a mapping"
     if fault == "not dates":
         return _hint_for_dates(texts)
     if fault.startswith("not levels"):
@@ -363,9 +363,10 @@ class TableReading:
         n_more_obstacles += max(0, len(obstacles) - MOST_SHOWN)
         obstacles = obstacles[:MOST_SHOWN]
         warnings = [*self._source.names.warnings, *self._source.warnings]
+        outliers = list[str]()
         if self._spool.n_rows:
-            warnings += self._guard.warnings()
-            warnings += code_warnings(self._columns, self._spool)
+            outliers, coded = find_codes(self._columns, self._spool)
+            warnings += [*self._guard.warnings(), *coded]
         if obstacles:
             statement = join_findings(obstacles, locations.word, n_more_obstacles)
             quantifier = "no other" if self._options.preparation else "no"
@@ -382,6 +383,7 @@ class TableReading:
             more_problems=max(0, len(findings) - MOST_SHOWN) + self._n_more_problems,
             cells=cells,
             warnings=tuple(warnings),
+            outliers=tuple(outliers),
             not_read=locations.n_omitted,
         )
         id_batches = self._ids.close()

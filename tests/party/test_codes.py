@@ -94,13 +94,20 @@ def test_a_table_tells_its_codes_with_counts(
     if has_schema:
         schema = Schema(fields=(Field(name="cpep"), Field(name="smoke")))
     report, _ = examine_table(path, ReadOptions(id_column="id", schema=schema))
-    said = " ".join(report.warnings)
+    said = " ".join(report.warning_sentences)
     assert "'cpep': -9 in 9 rows, apart from all others" in said
-    assert "--csv missing=-9" in said
+    assert "missing = […] in a mapping" in said
+    assert "--csv" not in said, "it would apply to other columns too"
     assert ("'smoke' (5 values)" in said) is (schema is None)
     how = ReadOptions(id_column="id", schema=schema, dialect=Dialect(missing=("-9",)))
     report, _ = examine_table(path, how)
-    assert "apart from" not in " ".join(report.warnings)
+    assert not report.outliers
+
+
+def test_a_code_is_quoted_in_full() -> None:
+    frame = pd.DataFrame({"x": np.r_[PEPTIDE, [99999.99] * 3]})
+    report, _ = examine_table(frame, ReadOptions())
+    assert "'x': 99999.99 in 3 rows" in report.outliers[0]
 
 
 HEADER = ["id", "age", "bmi"]

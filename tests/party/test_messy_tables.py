@@ -65,7 +65,7 @@ REFUSED = {
     "huge.csv": "line 2, insurance: a whole number that loses digits: an id?;",
     "index.csv": "Unnamed: 0: has no name: name it as --id-column",
     "miss_NA.csv": "line 8, crp: empty.",
-    "miss_dot.csv": "line 8, crp: '.' is no number (if it stands for no value: --csv",
+    "miss_dot.csv": "line 8, crp: '.' is no number (if it stands for no value: missing = […]",
     "miss_inf.csv": "line 8, crp: an infinite value.",
     "missing.csv": "line 8, crp: empty; line 22, crp: empty.",
     "noheader.csv": "'noheader.csv', line 1 holds numbers where the names of columns",

@@ -108,7 +108,7 @@ def compare(
             if n_rows < whole:
                 rows = f"{n_rows} of {whole} rows, drawn by the seed (--row-limit)"
             say(f"{file}: {rows}; {len(table.columns)} columns", err=True)
-            for warning in table.source.report.warnings:
+            for warning in table.source.report.warning_sentences:
                 say(f"warning: {warning}", err=True)
     numbers = parse_values((f"n_clusters={n_clusters}",))
     single, several = parse_runs(numbers, choose)

@@ -83,7 +83,9 @@ def simulate(
     check_new_files([labels, manifest], data, force=force)
     options = add_dictionary(data, reading.read_options(), preparations, missing, truth)
     table, values = read_trial_table(data, options, truth), parse_values(params)
-    for warning in table.source.report.warnings:  # a refusal may follow from them
+    for (
+        warning
+    ) in table.source.report.warning_sentences:  # a refusal may follow from them
         say(f"warning: {warning}", err=True)
     lattice = default_lattice(protocol, row_groups, column_groups)
     case = build_case(

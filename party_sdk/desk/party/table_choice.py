@@ -318,7 +318,7 @@ def describe_table(
         # omit warnings about something that is already reported as a problem
         "warnings": tuple(
             warning
-            for warning in report.warnings
+            for warning in report.warning_sentences
             if not any(problem.what in warning for problem in report.problems)
         ),
         "is_mapped": table.options.mapping is not None,

@@ -124,7 +124,7 @@ def build_mapping_page(
         and trouble is None
         and all(cell.chosen for line in variables for cell in line.cells),
         "problems": report.problem_sentences,
-        "warnings": report.warnings,
+        "warnings": report.warning_sentences,
     }
     return content, trouble
 

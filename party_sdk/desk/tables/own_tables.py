@@ -149,5 +149,7 @@ def _describe_table(
         "report": report,
         "is_named": is_named,
         "first": RowsPreview(names=tuple(columns), rows=tuple(map(tuple, rows))),
-        "warnings": tuple(w for w in report.warnings if not w.startswith("Refused")),
+        "warnings": tuple(
+            w for w in report.warning_sentences if not w.startswith("Refused")
+        ),
     }

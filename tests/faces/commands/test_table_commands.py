@@ -213,6 +213,14 @@ def test_a_column_that_the_dictionary_lacks_is_named(tmp_path: Path) -> None:
         open_table(path, schema=WARD)
 
 
+def test_an_outlier_is_on_the_screen_and_in_no_document(tmp_path: Path) -> None:
+    coded = [f"x{n};{n % 7}" for n in range(40)]
+    path = table(tmp_path, *coded, "y;9999", "z;9999", header="patient;age")
+    words = ("table", path, "--id-column", "patient")
+    assert "9999 in 2 rows" in coterie(*words).output
+    assert "9999" not in coterie(*words, "--json").stdout
+
+
 def test_a_table_is_described(tmp_path: Path) -> None:
     path = table(tmp_path, *LINES)
     words = ("table", path, "--id-column", "patient", "--csv", "missing=k.A.")
@@ -227,12 +235,12 @@ def test_a_table_is_described(tmp_path: Path) -> None:
         "missing": ["k.A."],
     }
     assert [list(column.values()) for column in report["columns"]] == [
-        ["day", "date", 1, 0, {}, None, None],
-        ["smoker", "words", 0, 0, {}, None, None],
-        ["crp", "number", 1, 0, {}, -9, 1.5],
-        ["age", "integer", 1, 0, {}, 30, 50],
-        ["sex", "words", 0, 0, {}, None, None],
-    ]
+        ["day", "date", 1, 0, {}],
+        ["smoker", "words", 0, 0, {}],
+        ["crp", "number", 1, 0, {}],
+        ["age", "integer", 1, 0, {}],
+        ["sex", "words", 0, 0, {}],
+    ], "no ranges, which are cells"
     said = coterie(*words, expect=5).output
     assert "ward.csv: 3 rows" in said
     assert "crp     number    -9 to 1.5                 1 missing" in said

@@ -128,6 +128,10 @@ def test_a_table_is_tried_at_once(browser: DeskBrowser) -> None:
     found = [line.split(",") for line in labels.text.splitlines()[1:]]
     assert len({(n % 3, label) for n, (_, label) in enumerate(found)}) == 3
     assert "nowhere" in texts(browser.post("/tables/trial", {"path": "nowhere.csv"}))
+    coded = [f"{line.rpartition(',')[0]},999" for line in lines[80:]]
+    rows = ["customer,age,income,visits", *lines[:80], *coded]
+    path.write_text("\n".join(rows))
+    assert "'visits': 999 in 10 rows" in texts(browser.post("/tables/trial", form))
 
 
 def joined(
