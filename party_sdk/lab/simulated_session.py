@@ -12,19 +12,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from clustering_protocols import catalogue, result_warnings, session_terms, simulation
-from clustering_protocols.common.errors import GuardRefused, InvalidParameters
+from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
-from clustering_protocols.shared_stages.statistics.units import ALLOWANCE
 from clustering_protocols.simulation import (
     RoleCost,
     SessionEvaluation,
@@ -264,7 +264,7 @@ def play_session(
     params: Params,
     seed: int,
     *,
-    choices: Mapping[str, Any] | None = None,
+    choices: Mapping[str, Any] = MappingProxyType({}),
     evaluation: Evaluation | None = None,
     manifest: bool = False,
     **sections: Any,
@@ -278,23 +278,18 @@ def play_session(
     Raises CoterieError: the error with which a session of these parties would end.
     """
     names = split.layout.names
-    try:
-        simulated = simulation.run(
-            params,
-            split.layout,
-            split.parts.data,
-            seed,
-            choices=dict.fromkeys(names, choices or {}),
-            timer=time.perf_counter,
-            dictionary=split.fields.dictionary,
-            preparation=split.fields.preparation,
-            evaluation=evaluation,
-            **sections,
-        )
-    except GuardRefused as refused:
-        if choices is not None:
-            raise
-        raise GuardRefused(refused.message.replace(ALLOWANCE, "")) from None
+    simulated = simulation.run(
+        params,
+        split.layout,
+        split.parts.data,
+        seed,
+        choices=dict.fromkeys(names, choices),
+        timer=time.perf_counter,
+        dictionary=split.fields.dictionary,
+        preparation=split.fields.preparation,
+        evaluation=evaluation,
+        **sections,
+    )
     inputs = (simulated, split.pooled_values, split.parts)
     measured = simulation.compare_with_pooled(*inputs)
     objectives = simulation.compare_objectives(*inputs)
@@ -341,7 +336,7 @@ def play_session(
     )
     if not manifest:
         return session
-    record = build_manifest(session, split, simulated, seed, choices or {})
+    record = build_manifest(session, split, simulated, seed, choices)
     return replace(session, manifest=record)
 
 

@@ -26,6 +26,7 @@ from clustering_protocols.engine import packets
 from clustering_protocols.engine.stages import find_stage
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.record import Record
+from clustering_protocols.terms.session_risks import OTHER_UNITS
 from clustering_protocols.terms.signed_logs import check_receipt
 from clustering_protocols.terms.terms import Terms
 from clustering_protocols.wire.answers import Receipt, SessionStatus
@@ -154,8 +155,9 @@ class Responder:
         selection = answer.memory.get(Selection)
         if selection is not None:
             self.policy.check_min_rows(self.terms, len(selection.rows), are_linked=True)
+        allows = f"Or allow it: --choice {OTHER_UNITS}=true." if answer.doubts else ""
         self._require_approval(
-            answer.contribution, answer.records, answer.notes, answer.question
+            answer.contribution, answer.records, answer.notes, answer.question, allows
         )
         with self.stored.store.transaction():
             self._store_receipt()
@@ -177,8 +179,11 @@ class Responder:
         records: Sequence[type[Record]],
         notes: Mapping[str, Any],
         question: str,
+        remedy: str = "",
     ) -> None:
         """Ask the operator to approve an answer that the consent does not cover.
+
+        remedy: what to do if nobody can be asked; by default that of all guards.
 
         A refusal holds until the operator is asked again and agrees.
         """
@@ -199,7 +204,7 @@ class Responder:
             asker.show_notes(notes)
         if question or is_withdrawn:
             if asker is None or not is_present:
-                raise GuardRefused(question)
+                raise GuardRefused(question, remedy=remedy)
             from clustering_protocols.engine.inspection import Inspection
 
             if not asker.approve(Inspection.of(contribution, notes, question, records)):

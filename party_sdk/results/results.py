@@ -18,6 +18,7 @@ from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.preparation import Preparation, select_placing_fields
 from clustering_protocols.terms.schema import Schema
+from clustering_protocols.terms.session_risks import OTHER_UNITS
 from clustering_protocols.wire.answers import RunLine
 from party_sdk.results.label_files import (
     append_columns,
@@ -146,7 +147,9 @@ class Result:
         review = None if self._compare is None else self._compare(data, self.own_sizes)
         doubt = "" if review is None else review.unit_question
         if doubt and not (agree is not None and agree(doubt)):
-            raise GuardRefused(doubt)
+            raise GuardRefused(
+                doubt, remedy=f"Or allow it: --choice {OTHER_UNITS}=true."
+            )
         return NewRows.from_placement(place_rows(data), data, review)
 
     @property

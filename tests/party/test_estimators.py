@@ -365,8 +365,9 @@ def test_results_of_a_dealt_table_name_its_own_rows(layout: Any) -> None:
 @pytest.mark.filterwarnings("ignore:1 of 3 clusters have one or two rows:UserWarning")
 def test_choices_and_switches_of_guards_are_taken() -> None:
     far = np.vstack([X, [5100.0, 1.0, 1.0, 1.0]])
-    with pytest.raises(CannotCluster, match="allow_other_units"):
+    with pytest.raises(CannotCluster, match="Correct the unit") as refused:
         FederatedKMeans(3, layout=(3, 1), random_state=0).fit(far)
+    assert "--choice" not in str(refused.value)
     choices = {"allow_other_units": True}
     decided = FederatedKMeans(3, layout=(3, 1), random_state=0, choices=choices)
     assert len(decided.fit(far).labels_) == 151

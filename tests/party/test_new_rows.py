@@ -268,8 +268,9 @@ def test_what_cannot_be_labelled_is_refused(
 
 def test_another_unit_is_asked_about_before_anything_is_said(lossless: Kept) -> None:
     grams = patients(12, 30).assign(weight=lambda frame: 1000 * frame["weight"])
-    with pytest.raises(GuardRefused, match="'weight': your mean is 7"):
+    with pytest.raises(GuardRefused, match="'weight': your mean is 7") as refused:
         lossless.label(grams)
+    assert "--choice allow_other_units=true" in refused.value.remedy
     for how in (
         {"agree": lambda doubt: "'weight'" in doubt},
         {"choices": {"allow_other_units": True}},

@@ -54,7 +54,6 @@ _FAR: Final = 5.0
 _PER_DISTANCE, _MAX_DIFFERENCE = 0.04, 0.3  # of the logarithms of both factors
 _WIDE, _WIDE_APART = 30.0, 20.0
 _SKEWED, _SKEWED_APART = 0.5, 3.5
-ALLOWANCE: Final = f", or allow it: --choice {OTHER_UNITS}=true"
 _MOST_NAMED: Final = 5
 
 _CONSTANT: Final = 1e-3  # of the mean
@@ -212,7 +211,7 @@ def build_unit_question(
         sentences = [*sentences[:_MOST_NAMED], more]
     return (
         f"Some columns may be in other units here. {' '.join(sentences)} Correct the unit in "
-        f"your table{ALLOWANCE}."
+        "your table."
     )
 
 
