@@ -23,8 +23,8 @@ from clustering_protocols.terms.agreements import Agreement, Member
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Identities, Layout, Slot, read_terms
 
-USUAL_COLUMNS: Final = 10
-"""The default number of columns that all parties have together."""
+_USUAL_COLUMNS: Final = 10
+"""The assumed number of columns of all parties together, if it is unknown."""
 
 _N_CLUSTERS: Final = 3
 """The number of clusters in a suggested command."""
@@ -226,7 +226,7 @@ def _fit_method(
     try:
         params = catalogue.parse_params(name, values)
         protocol.check_params(params, layout)
-        check_sizes(params, layout, situation.rows, USUAL_COLUMNS)
+        check_sizes(params, layout, situation.rows, None)
     except (InvalidParameters, ProtocolFailed) as error:
         return error.detail
     values |= params.model_dump(mode="json", include={*required_choices(type(params))})
@@ -235,7 +235,7 @@ def _fit_method(
         method=method,
         params=values,
         layout=layout,
-        warnings=size_warnings(params, layout, situation.rows, USUAL_COLUMNS),
+        warnings=size_warnings(params, layout, situation.rows, None),
         command=_suggested_command(name, values, layout),
     )
 
@@ -306,10 +306,12 @@ def check_sizes(
     params: Params,
     layout: Layout,
     rows: int | None,
-    columns: int,
+    columns: int | None,
     evaluation: Evaluation | None = None,
 ) -> None:
     """Raise if the session would refuse these sizes; without ``rows``, check nothing.
+
+    columns: the number of columns of all parties together; None if it is unknown.
 
     Raises InvalidParameters, with advice on how to raise the limit, if there are too
     many rows. Raises ProtocolFailed with the error with which the session would end.
@@ -317,7 +319,7 @@ def check_sizes(
     if rows is None:
         return
     sizes = catalogue.find_protocol(params).sizing()
-    max_rows = sizes.most_rows(params, columns)
+    max_rows = sizes.most_rows(params, columns or _USUAL_COLUMNS)
     if max_rows is not None and rows > max_rows:
         raise InvalidParameters(
             f"With these parameters {catalogue.find_protocol_name(params)} ends at {max_rows:,} rows. "
@@ -348,11 +350,11 @@ def check_sizes(
     catalogue.find_protocol(params).check_roster(session)
 
 
-def column_group_widths(layout: Layout, columns: int) -> list[int]:
-    """Return the number of columns per column group, rounding up the default number."""
+def column_group_widths(layout: Layout, columns: int | None) -> list[int]:
+    """Return the number of columns per column group; None assumes equal widths."""
     groups = layout.n_column_groups
-    if columns == USUAL_COLUMNS:
-        return [-(-columns // groups)] * groups
+    if columns is None:
+        return [-(-_USUAL_COLUMNS // groups)] * groups
     return _split_evenly(columns, groups)
 
 
@@ -360,10 +362,13 @@ def size_warnings(
     params: Params,
     layout: Layout,
     rows: int | None,
-    columns: int,
+    columns: int | None,
     evaluation: Evaluation | None = None,
 ) -> list[str]:
-    """Return warnings about a planned session's size and the quality of its result."""
+    """Return warnings about a planned session's size and the quality of its result.
+
+    columns: the number of columns of all parties together; None if it is unknown.
+    """
     warnings = list(
         result_warnings.find_session_warnings(
             params, layout, column_group_widths(layout, columns)
@@ -372,7 +377,7 @@ def size_warnings(
     if rows is None:
         return warnings
     sizes = catalogue.find_protocol(params).sizing()
-    extent = Extent(rows=rows, features=columns, layout=layout)
+    extent = Extent(rows=rows, features=columns or _USUAL_COLUMNS, layout=layout)
     upload = sizes.upload_bytes(params, extent)
     memory = sizes.memory_bytes(params, extent)
     if upload >= LARGE_UPLOAD:

@@ -166,6 +166,13 @@ def test_sizes_are_held_against_the_protocol_s_own_checks(
     check_sizes(params, layout, 900_000, 30)
 
 
+def test_an_explicit_number_of_columns_is_no_default() -> None:
+    params, layout = DataCollaboration(n_clusters=2), Layout.lattice(1, 6)
+    with pytest.raises(ProtocolFailed, match="One column"):
+        check_sizes(params, layout, 90, 10)
+    check_sizes(params, layout, 90, None)
+
+
 def test_factors_may_be_more_than_columns() -> None:
     X, _ = make_blobs(80, 3, centers=7, random_state=3)
     params = OmniFC(n_clusters=7, algorithm="nmf", n_init=2, features="distance_rows")

@@ -205,7 +205,7 @@ def create(
     values = add_match_keys(add_id_patterns(values, id_patterns), match_keys)
     values, runs = parse_runs(values, **choice)
     protocol_params = catalogue.parse_params(protocol, values)
-    width = sum(len(schema.fields) for schema in dictionary or ())
+    width = sum(len(schema.fields) for schema in dictionary or ()) or None
     for line in _cost_lines(protocol_params, layout, runs, rows, width):
         if not as_json:
             say(line, err=True)
@@ -239,15 +239,13 @@ def _cost_lines(
     layout: "Layout",
     runs: "Evaluation | None",
     rows: int | None,
-    columns: int,
+    columns: int | None,
 ) -> "Iterator[str]":
     """Yield warnings about a session's size; raise if the session would refuse it."""
     from party_sdk import advice
 
-    if rows is not None:
-        columns = columns or advice.USUAL_COLUMNS
-        advice.check_sizes(params, layout, rows, columns, runs)
-    if columns and (rows or runs):
+    advice.check_sizes(params, layout, rows, columns, runs)
+    if rows or (columns and runs):
         for sentence in advice.size_warnings(params, layout, rows, columns, runs):
             yield f"warning: {sentence}"
     if runs is not None:
