@@ -95,13 +95,13 @@ class TableSpec:
         if data is None:
             return report
         problems = report.problems
-        if not data.obstacles:
+        if not problems:
             try:
                 admitted = admitted_table_of(terms, slot, data).data
                 # Only the terms are checked: the party's policy is not known here.
                 Policy(minimum_rows=0).check_min_rows(terms, admitted.n_rows)
             except (GuardRefused, InvalidData) as error:
-                problems = (*problems, Finding(what=error.detail))
+                problems = (Finding(what=error.detail),)
         return report.model_copy(
             update={
                 "problems": problems,
@@ -123,12 +123,17 @@ class TableSpec:
     def _check_obstacles(
         self, options: ReadOptions
     ) -> tuple[CheckReport, Table | None]:
+        """Read the table; obstacles count as problems, since the terms are final."""
         from party_sdk.tables import examine_table
 
         report, data = examine_table(self.path, options)
-        obstacles = () if data is None else data.obstacles
-        problems = (*report.problems, *obstacles)
-        return report.model_copy(update={"problems": problems}), data
+        update = {
+            "problems": (*report.problems, *report.obstacles),
+            "more_problems": report.more_problems + report.more_obstacles,
+            "obstacles": (),
+            "more_obstacles": 0,
+        }
+        return report.model_copy(update=update), data
 
     def _build_options(self, terms_fields: SlotFields | None) -> ReadOptions:
         if terms_fields is None:

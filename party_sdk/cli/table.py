@@ -102,7 +102,7 @@ def table(
     if data is not None:
         of_ids = filter(None, (data.describe_same_ids(), missing_ids_note(data.ids)))
         report = report.model_copy(update={"warnings": (*report.warnings, *of_ids)})
-    is_unfit = data is not None and bool(data.obstacles) and options.schema is None
+    is_unfit = bool(report.obstacles) and options.schema is None
     return report_output(report, fails=bool(report.problems) or is_unfit or id_patterns)
 
 
@@ -154,7 +154,7 @@ def _report_lines(report: "CheckReport") -> Iterator[str]:
         yield f"  {key.key}"
         yield f"    {key.sentence}"
         yield f"    {key.first_values}"
-    for warning in report.warning_sentences:
+    for warning in report.warning_sentences + report.obstacle_sentences:
         yield f"warning: {warning}"
     for problem in report.problem_sentences:
         yield f"problem: {problem}"

@@ -179,6 +179,8 @@ class CheckReport(BaseModel, frozen=True):
     not_read: number of rows that were left out or could not be read.
     dialect: how the file is written; ``--csv NAME=VALUE`` overrides a detected setting.
     problems: the first ten problems; ``more_problems`` is the number of the others.
+    obstacles: missing values, words or dates for which no preparation is agreed; of many
+        missing values only the first. ``more_obstacles`` is the number of the others.
     outliers: sentences on values far from all others, which may mean 'missing'. They
         quote cells, so they must not be written to a log, file or message.
     cells: the wrong values of cells, by column and problem.
@@ -192,6 +194,8 @@ class CheckReport(BaseModel, frozen=True):
     dialect: dict[str, Any] = {}
     problems: tuple[Finding, ...] = ()
     more_problems: int = 0
+    obstacles: tuple[Finding, ...] = ()
+    more_obstacles: int = 0
     warnings: tuple[str, ...] = ()
     outliers: tuple[str, ...] = Field(default=(), repr=False)
     not_read: int = 0
@@ -210,6 +214,14 @@ class CheckReport(BaseModel, frozen=True):
         """Return all warnings and outliers, for the operator's own screen only."""
         remedy = (_CODES_REMEDY,) if self.outliers else ()
         return (*self.warnings, *self.outliers, *remedy)
+
+    @property
+    def obstacle_sentences(self) -> tuple[str, ...]:
+        """Return a sentence that lists the obstacles, or nothing if there are none."""
+        if not self.obstacles:
+            return ()
+        obstacles = join_findings(self.obstacles, self.counts, self.more_obstacles)
+        return (f"Refused unless the terms say how to prepare them: {obstacles}",)
 
     @property
     def problem_sentences(self) -> tuple[str, ...]:

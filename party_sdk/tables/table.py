@@ -19,7 +19,7 @@ from clustering_protocols.numerics.data_source import BATCH_ROWS, DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from party_sdk.home.disk_room import report_full_disk
 from party_sdk.tables.columns import Column, original_numbers
-from party_sdk.tables.report import MOST_SHOWN, CheckReport, Finding
+from party_sdk.tables.report import MOST_SHOWN, CheckReport
 from party_sdk.tables.source import RowLocations
 
 
@@ -162,8 +162,6 @@ class Table:
 
     naming: names of the columns that name the rows.
     column_specs: the columns to cluster.
-    obstacles: missing values, words or dates for which no preparation is agreed. Of many
-        missing values only the first are listed: ``n_more_obstacles`` counts the others.
     unmapped: names and cells before the mapping; None if the mapping changed nothing.
     """
 
@@ -172,8 +170,6 @@ class Table:
     column_specs: tuple[Column, ...]
     ids: ArrowIds | None
     locations: RowLocations
-    obstacles: tuple[Finding, ...]
-    n_more_obstacles: int
     spool: Spool
     unmapped: UnmappedCells | None = None
 

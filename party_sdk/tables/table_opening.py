@@ -101,8 +101,9 @@ def open_source_of(table: Any, options: ReadOptions) -> DataSource:
 def open_clusterable(table: Any, options: ReadOptions) -> Table:
     """Read a table; raise InvalidData if a value lacks an agreed preparation."""
     data = read_table(table, options)
-    if data.obstacles:
-        raise data.report.build_error(data.obstacles, data.n_more_obstacles)
+    report = data.report
+    if report.obstacles:
+        raise report.build_error(report.obstacles, report.more_obstacles)
     return data
 
 

@@ -49,7 +49,6 @@ from party_sdk.tables.report import (
     ColumnReport,
     Finding,
     format_names,
-    join_findings,
 )
 from party_sdk.tables.source import Batch, RowLocations, Source
 from party_sdk.tables.table import ArrowIds, ColumnSpool, Spool, Table, UnmappedCells
@@ -367,12 +366,6 @@ class TableReading:
         if self._spool.n_rows:
             outliers, coded = find_codes(self._columns, self._spool)
             warnings += [*self._guard.warnings(), *coded]
-        if obstacles:
-            statement = join_findings(obstacles, locations.word, n_more_obstacles)
-            quantifier = "no other" if self._options.preparation else "no"
-            warnings.append(
-                f"Refused as long as {quantifier} preparation is agreed: {statement}"
-            )
         report = CheckReport(
             file=name,
             counts=locations.word,
@@ -382,6 +375,8 @@ class TableReading:
             problems=tuple(findings[:MOST_SHOWN]),
             more_problems=max(0, len(findings) - MOST_SHOWN) + self._n_more_problems,
             cells=cells,
+            obstacles=tuple(obstacles),
+            more_obstacles=n_more_obstacles,
             warnings=tuple(warnings),
             outliers=tuple(outliers),
             not_read=locations.n_omitted,
@@ -399,8 +394,6 @@ class TableReading:
             if self._naming
             else None,
             locations=locations,
-            obstacles=tuple(obstacles),
-            n_more_obstacles=n_more_obstacles,
             spool=self._spool,
             unmapped=UnmappedCells(headers, self._changed, self._original)
             if self._changed or headers != names

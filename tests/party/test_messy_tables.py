@@ -16,6 +16,8 @@ from xlsxwriter import Workbook
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Field, Schema
+from party_sdk.admission.table_admission import SlotFields
+from party_sdk.admission.table_files import TableSpec
 from party_sdk.tables import ReadOptions, examine_table, open_table, text_files
 from party_sdk.tables.cells import dialect_from
 
@@ -445,3 +447,17 @@ def test_an_id_that_is_a_code_of_no_value_stays_in_every_dialect(
         "line 3, id: no id"
     ]
     assert [column.missing for column in report.columns] == [1, 0]
+
+
+def test_an_obstacle_is_a_problem_of_a_session_and_listed_once(tmp_path: Path) -> None:
+    path = tmp_path / "gaps.csv"
+    path.write_text("id,x,y\na,1.5,2\nb,,3\nc,2.5,5\n")
+    spec = TableSpec(path=path, options=ReadOptions(id_column="id"))
+    examined = spec.examine()
+    [sentence] = examined.obstacle_sentences
+    assert sentence.endswith("how to prepare them: line 3, x: empty.")
+    assert not examined.problems
+    checked = spec.check_new_rows(SlotFields(None, None, ()), ["x", "y"])
+    assert checked.problem_sentences == ("line 3, x: empty",)
+    assert not checked.obstacle_sentences
+    assert "empty" not in " ".join(checked.warning_sentences)

@@ -345,7 +345,7 @@ def add_dictionary(
     Raises InvalidData if cells are empty, and no rule for missing values is named.
     """
     report, table = examine_table(data, _exclude_truth(data, options, truth))
-    is_plain = table is not None and not (table.obstacles or missing)
+    is_plain = table is not None and not (report.obstacles or missing)
     if options.schema is None and options.columns is None and not is_plain:
         options = draft_options(
             data, options, () if truth is None else (truth,)

@@ -315,12 +315,7 @@ def describe_table(
         "report": report,
         "described": named_columns is not None,
         "checked": table_form.checked,
-        # omit warnings about something that is already reported as a problem
-        "warnings": tuple(
-            warning
-            for warning in report.warning_sentences
-            if not any(problem.what in warning for problem in report.problems)
-        ),
+        "warnings": report.warning_sentences + report.obstacle_sentences,
         "is_mapped": table.options.mapping is not None,
         **({"sheet": str(sheet)} if sheet else {}),
     }

@@ -152,7 +152,7 @@ def test_a_party_mends_its_table_and_takes_part(
     session, place = joined(online, browser, dictionary, "--missing", "drop")
     table = browser.get(f"{place}/table?path={path.name}")
     assert "There is no column" in texts(table)
-    assert "no preparation is agreed" not in texts(table), "the terms hold one"
+    assert "Refused unless the terms" not in texts(table), "the terms hold one"
     begin = sent(table, "/table")
     drafted = browser.post(f"{place}/table/mapping", {**begin, "id": "PatNr"})
     assert "fewer cells than" in texts(drafted)

@@ -34,7 +34,11 @@ def write(
 def read(path: Path, *said: str, **how: Any) -> tuple[str, CheckReport, Table | None]:
     how = {"id_column": "pid", "dialect": Dialect.parse(said), **how}
     report, table = examine_table(path, ReadOptions(**how))
-    return "\n".join([*report.problem_sentences, *report.warnings]), report, table
+    return (
+        "\n".join([*report.problem_sentences, *report.warning_sentences]),
+        report,
+        table,
+    )
 
 
 def values_of(table: Table | None) -> list[float]:
@@ -114,7 +118,7 @@ def test_formulas_without_a_value_are_no_missing_values(
     if value is None:
         drop_values(path)
     said, _, table = read(path)
-    assert table is None or table.obstacles
+    assert table is None or table.report.obstacles
     assert f"a formula without a value (#NOVALUE) in {len(rows)} rows" in said
     _, _, table = read(path, "missing=#NOVALUE")
     assert np.isnan(values_of(table)).sum() == len(rows)
