@@ -188,6 +188,7 @@ def create(
         layout = earlier_terms.layout
     if not as_json:
         letters = letters or Path()
+    if letters is not None:
         prepare_letter_folder(letters, layout.names, session_id)
     expected_keys = read_expected_keys(expected, coordinator.trusted_institutions)
     choice, values = fields.pop("evaluation", {}), parse_values(params)

@@ -162,6 +162,16 @@ def test_invitations_are_private_and_letters_have_no_secrets(
         assert f"Columns of your table: {names}" in text
 
 
+def test_a_script_may_name_a_new_folder_of_invitations(
+    house: House, tmp_path: Path
+) -> None:
+    session = opened(house, "spring")
+    repeated(house, "--invitations", str(tmp_path / "new"))
+    assert {path.stem for path in (tmp_path / "new").glob("*.invitation")} == {
+        *session.terms.layout.names
+    }
+
+
 def test_a_letter_says_what_the_terms_say_for_people(house: House) -> None:
     session = house.coordinator.create_session(
         About(title="wards", purpose="beds", legal_basis="a contract", contact="me"),
