@@ -138,10 +138,19 @@ class ObjectBlobStore(FileBlobStore):
         super().remove(digest)
 
     def find_older_than(self, seconds: float) -> Iterator[str]:
-        """Yield the digests of all blobs last written longer ago than ``seconds``."""
-        with _translate_errors():
+        """Yield the digests of all blobs last written longer ago than ``seconds``.
+
+        A full object store tells no new time, so the earlier probe's time is used. If it
+        has no probe, no blob is old.
+        """
+        with suppress(StorageFull), _translate_errors():
             obstore.put(self._objects, _PROBE, b"", use_multipart=False)
-            now = obstore.head(self._objects, _PROBE)["last_modified"]
+        try:
+            with _translate_errors():
+                now = obstore.head(self._objects, _PROBE)["last_modified"]
+        except KeyError:
+            return
+        with _translate_errors():
             before = now.timestamp() - seconds  # by the clock of the object store
             for objects in obstore.list(self._objects):
                 for meta in objects:

@@ -183,6 +183,25 @@ def test_what_goes_wrong_has_one_of_our_names_and_leaves_no_blob(
         blobs.check_writable()
 
 
+def test_a_full_store_can_be_swept(
+    blobs: ObjectBlobStore, objects: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blobs.put(b"x")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(obstore, "put", refuse)
+        assert list(blobs.find_older_than(-60)) == [], "there is no time to compare"
+    blobs.check_writable()
+    monkeypatch.setattr(obstore, "put", refuse)
+    assert list(blobs.find_older_than(60)) == []
+    for digest in blobs.find_older_than(-60):
+        blobs.remove(digest)
+    assert NAME not in _names(objects)
+
+
 @pytest.mark.parametrize(
     "answering",
     [
