@@ -94,7 +94,9 @@ class TextSource(TableSource):
         if not rows:
             raise InvalidData(f"{path.name!r} has no line with the names of columns.")
         line = (self.dialect.skip or 0) + 1
-        if any(_REPLACEMENT in cell for cell in rows[0]):
+        if any(_REPLACEMENT in cell for cell in rows[0]) and not _is_valid(
+            head, encoding
+        ):
             problem = _REJECT_PROBLEMS["INVALID ENCODING"]
             raise InvalidData(f"{path.name!r}, line {line} holds {problem}.")
         numbers_read = [cell for cell in rows[0] if is_any_number(cell)]
@@ -413,6 +415,15 @@ def _decode_head(path: Path, head: bytes, encoding: str, *, is_named: bool) -> s
         raise InvalidData(
             f"{path.name!r} is not written in {encoding}: see line {line}."
         ) from None
+
+
+def _is_valid(head: bytes, encoding: str) -> bool:
+    """Return whether the beginning of a file has no invalid byte, except at its end."""
+    try:
+        codecs.getincrementaldecoder(encoding)().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _find_encoding(path: Path, head: bytes) -> str:

@@ -71,6 +71,11 @@ def test_one_accent_at_the_end_of_the_file_is_read(tmp_path: Path) -> None:
     assert read_column(path, "name") == ["Ann", "René"]
 
 
+def test_a_name_may_hold_the_replacement_character(tmp_path: Path) -> None:
+    path = write(tmp_path, "pr\ufffdnom,age\nZoé,31\n", "utf-8")
+    assert list_columns(path) == ["pr\ufffdnom", "age"]
+
+
 def test_names_in_another_encoding_than_the_rows_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "prénom,décédé\n", "cp1252")
     path.write_bytes(path.read_bytes() + "Zoé,1.5\nJosé,2.5\n".encode())
