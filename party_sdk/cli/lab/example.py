@@ -1,34 +1,20 @@
 """`coterie example`: write small tables to try things on, split between two parties."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from clustering_protocols.common.errors import GuardRefused
 from party_sdk.cli.options import FOLDER, Force
 from party_sdk.cli.parameters import argument, command
-from party_sdk.results.output_files import refuse_overwriting
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from clustering_protocols.records.arrays import IntArray
-
 SEED = 1
 N_PEOPLE = 500
 COMMON = 0.9  # so high that enough rows are linked, although some links are missed
-
-
-_FILES: Final = (
-    "table.csv",
-    "rows/north.csv",
-    "rows/south.csv",
-    "columns/clinic.csv",
-    "columns/laboratory.csv",
-    "people/north.csv",
-    "people/south.csv",
-    "people/truth.csv",
-)
 
 
 @command()
@@ -45,11 +31,26 @@ def example(
     The folder people contains two tables of invented people without a common id, and
     truth.csv, which lists the rows that belong to the same person.
     """
+    tables = _wine_tables() | _people_tables()
+    contents = {folder / name: _to_csv(table) for name, table in tables.items()}
+    for path, content in contents.items():
+        is_same = path.is_file() and path.read_bytes() == content
+        if not (force or is_same) and (path.exists() or path.is_symlink()):
+            raise GuardRefused(
+                f"{path} is there already with other content: name another folder, or "
+                "--force."
+            )
+    for (path, content), table in zip(contents.items(), tables.values(), strict=True):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        click.echo(f"{path}: {table.num_rows} rows, {table.num_columns} columns")
+
+
+def _wine_tables() -> "dict[str, pa.Table]":
     import numpy as np
     import pyarrow as pa
     from sklearn.datasets import load_wine
 
-    refuse_overwriting([folder / name for name in _FILES], None, force=force)
     bunch = load_wine()
     order = np.random.default_rng(SEED).permutation(len(bunch.data))
     X, classes = bunch.data[order], bunch.target[order]
@@ -59,21 +60,17 @@ def example(
         **{name: pa.array(values) for name, values in zip(names, X.T, strict=True)},
     }
     table = pa.table(columns)
-    all_rows = np.arange(len(X))
-    half, clinic_columns = len(X) // 2, names[:7]
-    _write_csv(folder / "table.csv", table.append_column("class", pa.array(classes)))
-    _write_csv(folder / "rows" / "north.csv", _select(table, all_rows[:half], names))
-    _write_csv(folder / "rows" / "south.csv", _select(table, all_rows[half:], names))
-    _write_csv(
-        folder / "columns" / "clinic.csv", _select(table, all_rows, clinic_columns)
-    )
-    _write_csv(
-        folder / "columns" / "laboratory.csv", _select(table, all_rows, names[7:])
-    )
-    _write_people(folder / "people")
+    half = len(X) // 2
+    return {
+        "table.csv": table.append_column("class", pa.array(classes)),
+        "rows/north.csv": table[:half],
+        "rows/south.csv": table[half:],
+        "columns/clinic.csv": table.select(["sample", *names[:7]]),
+        "columns/laboratory.csv": table.select(["sample", *names[7:]]),
+    }
 
 
-def _write_people(folder: Path) -> None:
+def _people_tables() -> "dict[str, pa.Table]":
     import numpy as np
     import pyarrow as pa
 
@@ -81,31 +78,30 @@ def _write_people(folder: Path) -> None:
 
     north, south = hospitals = make_hospitals(N_PEOPLE, COMMON, seed=SEED)
     measured = (("glucose", "insulin", "weight"), ("pulse", "systolic", "diastolic"))
-    paths = [folder / "north.csv", folder / "south.csv"]
-    for path, hospital, names in zip(paths, hospitals, measured, strict=True):
+    tables = {}
+    for name, hospital, names in zip(
+        ("north", "south"), hospitals, measured, strict=True
+    ):
         cells = {
-            name: [row[name] for row in hospital.cells] for name in hospital.cells[0]
+            column: [row[column] for row in hospital.cells]
+            for column in hospital.cells[0]
         }
         values = {
             n: v.round(3) for n, v in zip(names, hospital.measured.T, strict=True)
         }
-        _write_csv(path, pa.table({**cells, **values}))
+        tables[f"people/{name}.csv"] = pa.table({**cells, **values})
     _, north_rows, south_rows = np.intersect1d(
         north.people, south.people, return_indices=True
     )
-    _write_csv(
-        folder / "truth.csv",
-        pa.table({"north": north_rows + 1, "south": south_rows + 1}),
-    )
+    truth = pa.table({"north": north_rows + 1, "south": south_rows + 1})
+    return tables | {"people/truth.csv": truth}
 
 
-def _select(table: "pa.Table", rows: "IntArray", names: list[str]) -> "pa.Table":
-    return table.take(rows).select(["sample", *names])
-
-
-def _write_csv(path: Path, table: "pa.Table") -> None:
+def _to_csv(table: "pa.Table") -> bytes:
+    import pyarrow as pa
     from pyarrow import csv
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    csv.write_csv(table, path)
-    click.echo(f"{path}: {table.num_rows} rows, {table.num_columns} columns")
+    buffer = pa.BufferOutputStream()
+    csv.write_csv(table, buffer)
+    content: bytes = buffer.getvalue().to_pybytes()
+    return content

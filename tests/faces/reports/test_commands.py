@@ -22,11 +22,14 @@ def test_the_examples_replace_no_file_unless_forced(
     (tmp_path / "people").mkdir()
     own = tmp_path / "people" / "truth.csv"
     own.write_text("mine")
-    assert "truth.csv" in terminal("example", ".", expect=3).stderr
+    refusal = terminal("example", ".", expect=3).stderr
+    assert "truth.csv is there already" in refusal
+    assert "name another folder" in refusal
     assert not (tmp_path / "table.csv").exists()
     assert own.read_text() == "mine"
     terminal("example", ".", "--force")
     assert own.read_text() != "mine"
+    terminal("example", ".")  # the same files
 
 
 @pytest.mark.parametrize("pairs", [0, 1, 2])
