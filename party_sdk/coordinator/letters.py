@@ -54,11 +54,13 @@ If you would rather not, `coterie party leave` tells the coordinator why.
 
 
 def prepare_letter_folder(
-    folder: Path, slots: Iterable[str], session: str | None = None
+    folder: Path, slots: Iterable[str], url: str = "", terms: Terms | None = None
 ) -> None:
     """Check that invitations can be written to a folder; create it if it is missing.
 
-    session: the session of the invitations, whose earlier invitations may be replaced.
+    url: the analyst's address.
+    terms: the terms of the session, whose earlier invitations and letters may be
+        replaced; None if there are none yet.
 
     Raises InvalidParameters if the folder cannot be created or written, or if it has
         other files of these names.
@@ -74,12 +76,13 @@ def prepare_letter_folder(
         ) from None
     for slot in slots:
         invitation, letter = _letter_paths(folder, slot)
-        present = next((p.name for p in (invitation, letter) if p.exists()), None)
-        if present and (session is None or _session_of(invitation) != session):
-            raise InvalidParameters(
-                f"{present} is in {folder} already, perhaps of another session: name "
-                "another folder for the invitations."
-            )
+        present = next((p for p in (invitation, letter) if p.exists()), None)
+        if present is None or (terms and _is_of(present, slot, url, terms)):
+            continue
+        raise InvalidParameters(
+            f"{present.name} is in {folder} already, perhaps of another session: name "
+            "another folder for the invitations."
+        )
 
 
 def write_letters(folder: Path, terms: Terms, invitations: Mapping[str, str]) -> None:
@@ -136,12 +139,16 @@ def _letter_paths(folder: Path, slot: str) -> tuple[Path, Path]:
     return folder / f"{slot}.invitation", folder / f"{slot}.md"
 
 
-def _session_of(path: Path) -> str | None:
-    """Return the session of the invitation in a file, or None if it has no invitation."""
+def _is_of(path: Path, slot: str, url: str, terms: Terms) -> bool:
+    """Return whether a file is an invitation to a session, or its letter to a slot."""
     try:
-        return Invitation.parse(path.read_text("utf-8")).session
+        text = path.read_text("utf-8")
+        if path.suffix == ".md":
+            return text == compose_letter(terms, slot)
+        invitation = Invitation.parse(text)
     except (OSError, ValueError, InvitationUnreadable):
-        return None
+        return False
+    return (invitation.url, invitation.session) == (url, terms.session)
 
 
 def _escape_markdown(text: str) -> str:

@@ -189,7 +189,7 @@ def create(
     if not as_json:
         letters = letters or Path()
     if letters is not None:
-        prepare_letter_folder(letters, layout.names, session_id)
+        prepare_letter_folder(letters, layout.names)
     expected_keys = read_expected_keys(expected, coordinator.trusted_institutions)
     choice, values = fields.pop("evaluation", {}), parse_values(params)
     if clusters is not None:

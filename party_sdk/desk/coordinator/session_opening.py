@@ -114,7 +114,9 @@ def post_new(request: Request, coordinator: Coordinator) -> Response:
         try:
             path = path_in(draft.tables, folder)
             names = drawn_terms.request.layout.names
-            prepare_letter_folder(path, names, drawn_terms.session)
+            terms = read_terms(drawn_terms.terms)
+            url = desk_of(request).connection.url
+            prepare_letter_folder(path, names, url, terms)
         except InvalidParameters as error:
             wrong_folder = error.detail
     if not is_opening or changed or wrong_folder:
@@ -212,7 +214,7 @@ def post_inviting(request: Request, coordinator: Coordinator) -> Response:
     opened, path = requested_session(request, coordinator), None
     if folder:  # before the earlier invitations become invalid
         path = path_in(desk_of(request).tables, folder)
-        prepare_letter_folder(path, slots, opened.id)
+        prepare_letter_folder(path, slots, opened.url, opened.terms)
     return render_invitations(request, opened, opened.invite(list(slots)), path)
 
 

@@ -25,7 +25,11 @@ from clustering_protocols.terms.terms import About, Guards, Layout
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.cli.session.create import create
-from party_sdk.coordinator.letters import compose_letter, write_letters
+from party_sdk.coordinator.letters import (
+    compose_letter,
+    prepare_letter_folder,
+    write_letters,
+)
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, Layout.lattice(2), seed=1)
@@ -148,6 +152,7 @@ def test_invitations_are_private_and_letters_have_no_secrets(
     session = opened(house, "spring")
     invitations = session.invite()
     folder = tmp_path / "letters"
+    prepare_letter_folder(folder, invitations)
     write_letters(folder, session.terms, invitations)
     for slot, invitation in invitations.items():
         path = folder / f"{slot}.invitation"
@@ -170,6 +175,22 @@ def test_a_script_may_name_a_new_folder_of_invitations(
     assert {path.stem for path in (tmp_path / "new").glob("*.invitation")} == {
         *session.terms.layout.names
     }
+
+
+def test_only_invitations_and_letters_of_the_session_are_replaced(
+    house: House, tmp_path: Path
+) -> None:
+    session = opened(house, "spring")
+    slots = session.terms.layout.names
+    write_letters(tmp_path, session.terms, session.invite())
+    (tmp_path / f"{slots[0]}.invitation").unlink()  # it was sent
+    prepare_letter_folder(tmp_path, slots, session.url, session.terms)
+    with pytest.raises(InvalidParameters, match=r"\.invitation is in"):
+        prepare_letter_folder(tmp_path, slots, "https://b.example", session.terms)
+    (tmp_path / f"{slots[0]}.md").write_text("mine")
+    with pytest.raises(InvalidParameters, match=rf"{slots[0]}\.md is in"):
+        prepare_letter_folder(tmp_path, slots, session.url, session.terms)
+    prepare_letter_folder(tmp_path, slots[1:], session.url, session.terms)
 
 
 def test_a_letter_says_what_the_terms_say_for_people(house: House) -> None:
