@@ -182,7 +182,7 @@ def render_invitations(
     invitations: Mapping[str, str],
     folder: Path | None,
 ) -> Response:
-    """Write the invitations to a folder or, if it is None, show them on the page once."""
+    """Write the invitations to a folder or, if it is None, show them on a page."""
     terms = opened.terms
     if folder is not None:
         write_letters(folder, terms, invitations)

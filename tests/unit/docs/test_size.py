@@ -10,6 +10,11 @@ def figures() -> dict[str, int]:
     return size.measure()
 
 
+def test_the_changelog_counts_the_risk_codes(figures: dict[str, int]) -> None:
+    changelog = (size.ROOT / "CHANGELOG.md").read_text()
+    assert f"There are {figures['risk_codes']} risk codes" in changelog
+
+
 @pytest.mark.parametrize("name", size.DESCRIPTIONS)
 def test_nothing_grows_beyond_its_limit(name: str, figures: dict[str, int]) -> None:
     limit = size.read_limits()[name]
