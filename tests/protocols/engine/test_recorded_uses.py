@@ -23,7 +23,7 @@ from party_sdk.party.rounds import Responder
 from tests.protocols.engine.test_conformance import SEED, every_example
 
 POLICY = Policy(minimum_rows=1, sums_limit=1.0)
-WITHOUT_VALUES = {"opening", "secrets", "alignment", "intersection", "linkage"}
+WITHOUT_VALUES = {"opening", "secrets", "alignment", "linkage"}
 """Stages in which others learn at most which rows are common."""
 
 
@@ -47,8 +47,8 @@ class Receiver:
             digest=sha256(content).hexdigest(),
             size=len(content),
             received_at=datetime(2026, 1, 1, tzinfo=UTC),
-            sequence=None,
-            entry=None,
+            sequence=round_ * 10 + attempt,
+            entry="0" * 64,
         )
         return receipt, None
 
@@ -72,7 +72,7 @@ class AtHome(Session):
             entropy=self.entropies[self.slot].hex(),
             terms=self.session.agreement.terms,
         )
-        self.files.save_identity(identity)
+        self.files.accept_terms(identity)
         self.files.save_document(Document.AGREEMENT, self.agreement)
         self.responder = Responder(
             stored=self.files,
