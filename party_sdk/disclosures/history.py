@@ -434,7 +434,9 @@ class _Check:
 
         Each session that common rows connect with this one has a limit of its own: a
         large session must not raise the limit of a small one. An earlier session above
-        its limit is no obstacle if this one makes no further row of it derivable.
+        its limit is no obstacle if this one makes no further row of it derivable. If a
+        table is so large that its sums are only counted, just the limit of this session
+        counts: the many sums of a large session do not fit the limit of a small one.
         """
         earlier = [
             (self._history.marks(entry.rows), entry.summed)
@@ -447,10 +449,11 @@ class _Check:
         if n_sums <= most_derivable_rows(share, min(len(m) for m, _ in sessions)):
             return  # no more rows follow than there are sums
         rows, merged = merge(sessions)
+        rows = rows if merged.whole else rows[:1]
         limits = [most_derivable_rows(share, len(numbers)) for numbers in rows]
         counts = count_derivable_rows(merged, rows, limits)
         excess = [i for i in range(len(rows)) if counts[i] > limits[i]]
-        if merged.whole and excess and excess[0] > 0:
+        if excess and excess[0] > 0:
             others = merged.labels[len(summed.labels) :]
             before = merged.model_copy(update={"labels": others}).find_derivable_rows()
             excess = [i for i in excess if counts[i] > before[rows[i]].sum()]

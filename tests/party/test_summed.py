@@ -197,6 +197,18 @@ def test_of_a_large_table_sums_are_counted(
     home.adds_up("two", PEOPLE[:, :1], *[HALVES] * 3, share=0.2)
 
 
+@pytest.mark.threat(140)
+def test_a_small_session_does_not_block_a_large_table_whose_sums_are_counted(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_history, "MOST_ROWS", len(CROWD) - 1)
+    home.adds_up("pilot", CROWD[:40], [0] * 40, ids=CROWD_IDS[:40])
+    partition = [row % 10 for row in range(len(CROWD))]
+    home.adds_up("large", CROWD, *[partition] * 20, ids=CROWD_IDS)
+    with pytest.raises(GuardRefused, match=r"of your 1000 rows"):
+        home.adds_up("more", CROWD, *[partition] * 10, ids=CROWD_IDS)
+
+
 def terms_of(params: Params, *, readers: Any = None) -> Terms:
     release = Release(profiles=readers) if readers else None
     dictionary = (numeric_schema("abc", -9, 9),)
