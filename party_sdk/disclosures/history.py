@@ -372,8 +372,8 @@ class _Check:
         )
         if n_sessions >= limit:
             raise GuardRefused(
-                f"This coordinator had ids of these rows intersected {n_sessions:.0f} times; "
-                f"'intersections_limit' is {limit}. Each time others learn which ids are "
+                f"This coordinator had these rows linked {n_sessions:.0f} times; "
+                f"'intersections_limit' is {limit}. Each time others learn which rows are "
                 f"common. To allow one more: --guard intersections_limit={n_sessions + 1:.0f}."
             )
 

@@ -36,7 +36,7 @@ from party_sdk.disclosures.history import Rows, degrees_in, history_of
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
 from party_sdk.party.asker import Asker
-from party_sdk.party.party_session import WITHDRAWN, DurableState, PartySession
+from party_sdk.party.party_session import WITHDRAWN, Consent, DurableState, PartySession
 
 _REPORT_SECONDS: Final = 1.0
 _MIN_POLL_SECONDS: Final = 0.2  # minimum time between two requests for a task
@@ -155,12 +155,12 @@ class Responder:
         selection = answer.memory.get(Selection)
         if selection is not None:
             self.policy.check_min_rows(self.terms, len(selection.rows), are_linked=True)
+        self._store_receipt()  # approval may end this process until a person answers
         allows = f"Or allow it: --choice {OTHER_UNITS}=true." if answer.doubts else ""
         self._require_approval(
             answer.contribution, answer.records, answer.notes, answer.question, allows
         )
         with self.stored.store.transaction():
-            self._store_receipt()
             recorded = self._record_use(answer.memory, data, stage)
             self.stored.save_state(state, self._state)
             self.stored.ledger.log_sending(
@@ -188,9 +188,7 @@ class Responder:
         A refusal holds until the operator is asked again and agrees.
         """
         stored, asker = self.stored, self.asker
-        consent = stored.consent
-        if consent is None:
-            raise NotReady(f"{stored.session} {stored.slot} was forgotten meanwhile.")
+        consent = self._stored_consent()
         is_withdrawn = consent.withdrawn_at is not None
         is_present = asker is not None and asker.is_present
         if consent.is_held and not is_present:
@@ -202,7 +200,7 @@ class Responder:
             raise GuardRefused(f"{WITHDRAWN} Continue at a terminal, or with --accept.")
         if asker is not None and notes:
             asker.show_notes(notes)
-        if question or is_withdrawn:
+        if question or is_withdrawn or consent.is_held:
             if asker is None or not is_present:
                 raise GuardRefused(question, remedy=remedy)
             from clustering_protocols.engine.inspection import Inspection
@@ -210,10 +208,19 @@ class Responder:
             if not asker.approve(Inspection.of(contribution, notes, question, records)):
                 stored.hold_contributions(are_held=True)
                 raise GuardRefused("The operator did not approve this contribution.")
+            # the operator may have waited for hours, and withdrawn consent meanwhile
+            if self._stored_consent().withdrawn_at != consent.withdrawn_at:
+                raise GuardRefused(f"{WITHDRAWN} Continue at a terminal, or with --accept.")
             if is_withdrawn:
                 stored.give_consent()
         if consent.is_held:
             stored.hold_contributions(are_held=False)
+
+    def _stored_consent(self) -> Consent:
+        stored = self.stored
+        if (consent := stored.consent) is None:
+            raise NotReady(f"{stored.session} {stored.slot} was forgotten meanwhile.")
+        return consent
 
     def _record_use(
         self, memory: Memory, data: DataSource, stage: str

@@ -49,6 +49,7 @@ from party_sdk.disclosures.uses import Use
 from party_sdk.party.participant import describe_choices, merge_choices
 from party_sdk.party.party_session import PartySession
 from party_sdk.party.rounds import Responder
+from party_sdk.supervisor.order_runner import DecisionPending
 
 Tamper = Callable[[httpx.Request, httpx.Response], httpx.Response]
 
@@ -465,6 +466,24 @@ def test_a_receipt_is_kept_if_the_next_answer_is_refused(
     assert (sending["event"], receipt["event"]) == ("sending", "receipt")
 
 
+def test_a_receipt_is_kept_if_the_next_answer_waits_for_a_person(
+    waiting: Table,
+) -> None:
+    stored = waiting.party().stored
+
+    def withdraw(request: httpx.Request, response: httpx.Response) -> httpx.Response:
+        if request.url.path.endswith("/contribution"):
+            stored.withdraw_consent()
+        return response
+
+    asker = Mock(is_present=True)
+    asker.approve.side_effect = DecisionPending
+    with pytest.raises(DecisionPending):
+        waiting.run(withdraw, asker=asker)
+    [sending, receipt] = stored.ledger.verified_entries()[-2:]
+    assert (sending["event"], receipt["event"]) == ("sending", "receipt")
+
+
 def test_a_result_is_kept_and_the_analyst_is_not_asked_again(alone: Table) -> None:
     result = alone.run()
     n_requests = len(alone.between.requests)
@@ -539,11 +558,15 @@ def test_an_upload_that_waits_is_not_sent_after_consent_is_withdrawn(
     with pytest.raises(GuardRefused, match="an earlier contribution"):
         pair.run()
     assert len(pair.between.sent("/contribution")) == 1, "which was not delivered"
+    stored.give_consent()  # to the sheet, not to the contribution that was refused
+    with pytest.raises(GuardRefused, match="did not approve"):
+        pair.run(asker=asker)
+    assert len(pair.between.sent("/contribution")) == 1
     asker.approve.return_value = True
     assert len(pair.run(asker=asker).labels) == 20
-    assert asker.approve.call_count == 2, "one yes is to the rest of the session"
+    assert asker.approve.call_count == 3, "one yes is to the rest of the session"
     shown = [call.args[0] for call in asker.approve.call_args_list]
-    assert shown[0] == shown[1]
+    assert shown[0] == shown[1] == shown[2]
     assert "kind" not in shown[0].sentence, "the meaning of each part is known"
     assert stored.consent is not None
     assert (stored.consent.withdrawn_at, stored.consent.is_held) == (None, False)
@@ -639,3 +662,21 @@ def test_a_contribution_in_question_waits_for_agreement(
     with pytest.raises(GuardRefused, match="chose otherwise when it joined: transf"):
         table.run(policy=policy, choices={"transformer": object()})
     assert len(table.run(policy=policy, choices={"rebuild_limit": 1}).labels) == 20
+
+
+def test_approval_is_void_if_consent_is_withdrawn_before_it(
+    running: Api, home: Path
+) -> None:
+    table, policy = asking(running, home)
+    stored, asker = table.party(policy=policy).stored, Mock(is_present=True)
+
+    def withdraw_and_approve(_: Any) -> bool:
+        stored.withdraw_consent()
+        return True
+
+    asker.approve.side_effect = withdraw_and_approve
+    with pytest.raises(GuardRefused, match="You withdrew your consent"):
+        table.run(policy=policy, asker=asker)
+    assert asker.approve.call_count == 1
+    assert stored.consent is not None
+    assert stored.consent.withdrawn_at is not None
