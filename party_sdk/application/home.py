@@ -36,7 +36,13 @@ from party_sdk.home.policy import Policy
 from party_sdk.party.asker import Asker
 from party_sdk.party.leave import decline_slot, leave_session
 from party_sdk.party.notifications import OwnReceivers
-from party_sdk.party.participant import Offer, Party, fetch_offer
+from party_sdk.party.participant import (
+    Offer,
+    Party,
+    check_inviter,
+    fetch_offer,
+    find_stored_offer,
+)
 from party_sdk.party.party_index import has_accepted, slots_of
 from party_sdk.party.party_session import PartySession
 from party_sdk.party.roster import PeerVerifier, Roster
@@ -106,12 +112,16 @@ class Home:
         If this home stores these terms, nothing is sent to the analyst. Otherwise, only
         the code of the invitation is sent.
 
-        Raises CoterieError as :func:`~party_sdk.party.participant.fetch_offer` does.
+        Raises GuardRefused if the policy does not list the inviter. Raises CoterieError
+        as :func:`~party_sdk.party.participant.fetch_offer` does.
         """
         parsed = Invitation.parse(invitation)
         stored = self.stored_session(parsed.session, parsed.slot)
+        check_inviter(parsed, stored, policy)
+        if (offer := find_stored_offer(parsed, stored)) is not None:
+            return offer
         with self.connect(parsed.url) as analyst:
-            return fetch_offer(parsed, stored, analyst, policy)
+            return fetch_offer(parsed, analyst)
 
     def terms_sheet(self, offer: Offer) -> TermsSheet:
         """Return the terms sheet of an offer."""

@@ -153,8 +153,8 @@ class Party:
             address of the analyst, to which this party's token is then sent.
         offer: the terms of the invitation, if the caller has already fetched them.
 
-        Raises RiskNotAccepted, GuardRefused, VersionMismatch or InvalidParameters
-        before the analyst learns anything about the data.
+        Raises AgreementMismatch, RiskNotAccepted, GuardRefused, VersionMismatch or
+        InvalidParameters before the analyst learns anything about the data.
         """
         parsed = Invitation.parse(invitation)
         home = home or default_home()
@@ -168,8 +168,9 @@ class Party:
             if stored.exists:
                 check_second_invitation(parsed, stored, accept_moved=accept_moved)
             else:
+                check_inviter(parsed, stored, policy)
                 if offer is None or offer.invitation != parsed:
-                    offer = fetch_offer(parsed, stored, analyst, policy)
+                    offer = fetch_offer(parsed, analyst)
                 accept_offer(offer, stored, policy, verifier)
             party = cls(parsed, stored, analyst, policy, choices or {}, verifier)
             stack.pop_all()  # the party closes the connection itself
@@ -261,7 +262,7 @@ class Party:
 
     @property
     def _intersection(self) -> Use | None:
-        """Return what this party discloses by sending masked ids; None if it does not."""
+        """Return what this party discloses by linking its rows; None if it does not."""
         return Use.intersection(self.terms, self.stored.agreement_id, self.stored.slot)
 
     @property
@@ -627,7 +628,9 @@ class Party:
 def accept_offer(
     offer: Offer, stored: PartySession, policy: Policy, verifier: PeerVerifier
 ) -> None:
-    """Check an offer against the policy, and store the party."""
+    """Check an offer against its invitation and the policy, and store the party."""
+    if digest(offer.text) != offer.invitation.terms:
+        raise AgreementMismatch("The offer has other terms than the coordinator signed.")
     policy.check_terms(offer.terms)
     verifier.check_seat(offer.terms, offer.invitation.slot)
     drawn_entropy = verifier.entropy or secrets.token_bytes(32)
@@ -706,26 +709,35 @@ class Offer(NamedTuple):
     terms: Terms
 
 
-def fetch_offer(
-    invitation: Invitation, stored: PartySession, analyst: Analyst, policy: Policy
-) -> Offer:
-    """Return the stored terms of an invitation, or fetch them from the analyst.
+def check_inviter(
+    invitation: Invitation, stored: PartySession, policy: Policy
+) -> None:
+    """Check who invites before the analyst is contacted, unless the party has joined.
 
-    policy: checks the inviter before the analyst is contacted, unless the party has
-        joined.
-
-    Raises GuardRefused if the policy does not list the inviter. Raises
-    AgreementMismatch if these are not the terms that the coordinator signed for this
-    session and slot. Raises CoterieError if the analyst cannot be reached or refuses
-    the invitation.
+    Raises GuardRefused if the policy does not list the analyst or the coordinator.
     """
     if not stored.has_joined:
         trusted = TrustedInstitutions(stored.home).keys_by_name()
         policy.check_inviter(invitation.url, invitation.coordinator, trusted)
-    if stored.exists:
-        text = stored.load_identity().terms.encode()
-        if digest(text) == invitation.terms:
-            return Offer(invitation, text, read_terms(text))
+
+
+def find_stored_offer(invitation: Invitation, stored: PartySession) -> Offer | None:
+    """Return the terms of an invitation if this home stores them, otherwise None."""
+    if not stored.exists:
+        return None
+    text = stored.load_identity().terms.encode()
+    if digest(text) != invitation.terms:
+        return None
+    return Offer(invitation, text, read_terms(text))
+
+
+def fetch_offer(invitation: Invitation, analyst: Analyst) -> Offer:
+    """Return the terms of an invitation from the analyst, who reads only its code.
+
+    Raises AgreementMismatch if these are not the terms that the coordinator signed for
+    this session and slot. Raises CoterieError if the analyst cannot be reached or
+    refuses the invitation.
+    """
     preview = analyst.preview(invitation.code)
     text = preview.terms.encode()
     if digest(text) != invitation.terms:

@@ -44,9 +44,10 @@ from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import Guards, Layout, Terms, read_terms
 from clustering_protocols.wire.answers import SessionStatus
 from coterie import Party, Policy, Result
+from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.application.home import Home
 from party_sdk.disclosures.uses import Use
-from party_sdk.party.participant import describe_choices, merge_choices
+from party_sdk.party.participant import Offer, describe_choices, merge_choices
 from party_sdk.party.party_session import PartySession
 from party_sdk.party.rounds import Responder
 from party_sdk.supervisor.order_runner import DecisionPending
@@ -301,6 +302,33 @@ def test_an_invitation_of_an_unlisted_coordinator_asks_the_analyst_nothing(
 ) -> None:
     with pytest.raises(GuardRefused, match="'coordinators'"):
         alone.party(policy=replace(ACCEPTING, coordinators=frozenset()))
+    assert alone.between.requests == []
+
+
+def test_stored_terms_and_a_refusal_of_the_inviter_need_no_connection(
+    alone: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Home, "connect", Mock(side_effect=Unavailable("No network.")))
+    own_home, invitation = Home(path=alone.home), alone.session.invitation(A)
+    with pytest.raises(GuardRefused, match="'analysts'"):
+        own_home.fetch_offer(invitation, replace(ACCEPTING, analysts=frozenset()))
+    with pytest.raises(Unavailable):
+        own_home.fetch_offer(invitation, ACCEPTING)
+    stored = alone.party().stored
+    offer = own_home.fetch_offer(invitation, ACCEPTING)
+    assert offer.text.decode() == stored.load_identity().terms
+
+
+@pytest.mark.threat(82)
+def test_an_offer_that_the_caller_fetched_is_checked_again(alone: Table) -> None:
+    text = alone.session.drawn
+    offer = Offer(Invitation.parse(alone.session.invitation(A)), text, read_terms(text))
+    with pytest.raises(GuardRefused, match="'analysts'"):
+        alone.party(policy=replace(ACCEPTING, analysts=frozenset()), offer=offer)
+    with pytest.raises(AgreementMismatch, match="other terms than the coordinator"):
+        alone.party(offer=offer._replace(text=text + b" "))
+    assert not alone.home.exists()
+    assert alone.party(offer=offer).stored.exists
     assert alone.between.requests == []
 
 
