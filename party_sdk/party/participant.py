@@ -630,7 +630,9 @@ def accept_offer(
 ) -> None:
     """Check an offer against its invitation and the policy, and store the party."""
     if digest(offer.text) != offer.invitation.terms:
-        raise AgreementMismatch("The offer has other terms than the coordinator signed.")
+        raise AgreementMismatch(
+            "The offer has other terms than the coordinator signed."
+        )
     policy.check_terms(offer.terms)
     verifier.check_seat(offer.terms, offer.invitation.slot)
     drawn_entropy = verifier.entropy or secrets.token_bytes(32)
@@ -709,9 +711,7 @@ class Offer(NamedTuple):
     terms: Terms
 
 
-def check_inviter(
-    invitation: Invitation, stored: PartySession, policy: Policy
-) -> None:
+def check_inviter(invitation: Invitation, stored: PartySession, policy: Policy) -> None:
     """Check who invites before the analyst is contacted, unless the party has joined.
 
     Raises GuardRefused if the policy does not list the analyst or the coordinator.

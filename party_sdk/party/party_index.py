@@ -82,7 +82,7 @@ def all_parties(home: Path) -> Iterator[PartySummary]:
     """Yield the parties of a home, sorted by session and slot, from this disk alone.
 
     A stored result or end is the party's state; otherwise it is that of its order, if
-    it runs in the background.
+    it runs in the background. If the session failed, the order adds the reason.
     """
     for party in store_of(home).fetch_rows(_PARTIES):
         order = json.loads(party["status"]) if party["status"] else {}
@@ -94,6 +94,8 @@ def all_parties(home: Path) -> Iterator[PartySummary]:
             if not is_over:
                 state, following = _describe_order(order), "coterie ui"
                 group = _group_of(party, order)
+            elif state == SessionState.FAILED and order["trouble"]:
+                state = _describe_order(order)
         if state == SessionState.COMPLETED:
             sentence = "The labels are ready."
         yield PartySummary(

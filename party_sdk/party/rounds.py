@@ -210,7 +210,9 @@ class Responder:
                 raise GuardRefused("The operator did not approve this contribution.")
             # the operator may have waited for hours, and withdrawn consent meanwhile
             if self._stored_consent().withdrawn_at != consent.withdrawn_at:
-                raise GuardRefused(f"{WITHDRAWN} Continue at a terminal, or with --accept.")
+                raise GuardRefused(
+                    f"{WITHDRAWN} Continue at a terminal, or with --accept."
+                )
             if is_withdrawn:
                 stored.give_consent()
         if consent.is_held:

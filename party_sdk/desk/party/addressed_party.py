@@ -126,10 +126,17 @@ class AddressedParty(PartyOrder):
 
     @property
     def has_ended(self) -> bool:
-        """Return whether the session has ended, or the party left it for good."""
+        """Return whether the session has ended, or the party left or stopped for good.
+
+        A party that left before it joined may still take part.
+        """
         stored = self.stored
-        return stored.exists and bool(
-            stored.load_identity().ended or (stored.has_joined and stored.journal.left)
+        if not stored.exists:
+            return False
+        journal = stored.journal
+        may_return = journal.left and not stored.has_joined
+        return bool(
+            stored.load_identity().ended or (journal.stopped and not may_return)
         )
 
     @property

@@ -9,7 +9,7 @@ from support.terminal import Terminal, accepting, opened
 
 from clustering_protocols.common.errors import NotReady
 from clustering_protocols.engine import Journal
-from clustering_protocols.wire.states import SessionState, StopReason
+from clustering_protocols.wire.states import StopReason
 from party_sdk.home.clock import now
 from party_sdk.home.store import store_of
 from party_sdk.party.party_index import all_parties
@@ -82,13 +82,13 @@ def test_a_session_that_ended_without_a_result_is_listed_as_over(
 
 def test_a_stored_result_or_end_counts_more_than_the_order(tmp_path: Path) -> None:
     terms = '{"about": {"title": "Wards"}, "protocol": {"name": "llf"}}'
-    ends = (None, "result", "cancelled", "broken")
-    for session, end in zip("abcd", ends, strict=True):
+    ends = (None, "result", "cancelled", "broken", "failed")
+    for session, end in zip("abcde", ends, strict=True):
         order = PartyOrder(tmp_path, session, "north")
         order.save_order(Order(invitation=""))
         trouble = Trouble(headline="Changed", detail="The file changed.", remedy="")
         order.update_status(state=OrderState.FAILED, ended_at=now(), trouble=trouble)
-        ended = SessionState.CANCELLED if end == "cancelled" else ""
+        ended = end if end in {"cancelled", "failed"} else ""
         order.stored.save_identity(Identity(entropy="", terms=terms, ended=ended))
         with order.store.transaction() as database:
             if end == "result":
@@ -99,8 +99,8 @@ def test_a_stored_result_or_end_counts_more_than_the_order(tmp_path: Path) -> No
                 Journal().stop("It asked twice.", StopReason.REFUSED)
             )
     found = {party.session: party for party in all_parties(tmp_path)}
-    states = ["failed: Changed", "completed", "cancelled"]
-    assert [found[session].state for session in "abc"] == states
+    states = ["failed: Changed", "completed", "cancelled", "failed: Changed"]
+    assert [found[session].state for session in "abce"] == states
     assert found["d"].state == "stopped: the analyst broke the rules"
     assert {party.group for party in found.values()} == {"ended"}
     assert found["b"].sentence == "The labels are ready."

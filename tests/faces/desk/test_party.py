@@ -11,6 +11,9 @@ from support.desks import DeskBrowser
 from support.standing import supervise
 from support.terminal import RISKS, Terminal, accepting, opened, read
 
+from clustering_protocols.engine import Journal
+from clustering_protocols.wire.states import StopReason
+from party_sdk.home.clock import now
 from party_sdk.party.party_session import PartySession
 from party_sdk.supervisor.orders import OrderState, PartyOrder
 from tests.faces.desk import plans
@@ -126,6 +129,21 @@ def test_a_cancelled_session_is_not_tried_again(
     ended = texts(browser.get(PLACE.format(session)))
     assert "cancelled" in ended
     assert "Try again unchanged" not in ended
+
+
+def test_a_party_that_stopped_for_good_is_not_tried_again(
+    online: Terminal, browser: DeskBrowser, rows: Path
+) -> None:
+    session, invitation = opened(online)
+    given(browser, invitation)
+    accepted(browser, session)
+    ordered(browser, session, rows)
+    order = PartyOrder(browser.desk.home, session, "r1c1")
+    order.update_status(state=OrderState.FAILED, ended_at=now())
+    place = PLACE.format(session)
+    assert "Try again unchanged" in texts(browser.get(place))
+    order.stored.save_journal(Journal().stop("It asked twice.", StopReason.REFUSED))
+    assert "Try again unchanged" not in texts(browser.get(place))
 
 
 def test_another_sheet_than_the_one_that_is_shown_is_not_accepted(
