@@ -43,8 +43,8 @@ class Use(BaseModel):
     published: whether the analyst and the coordinator read means of clusters, or
         parties sum cluster profiles.
     smallest: the fewest rows of a published cluster.
-    intersects: whether this use discloses common ids, and nothing else.
-    counts: whether this use discloses only the number of common ids.
+    intersects: whether this use discloses which rows are common, and nothing else.
+    counts: whether this use discloses only the number of common rows.
     epsilon: the privacy cost for each person.
     degrees: the number of equations in sums of membership degrees, for each unknown
         value in the other parties' rows.
@@ -103,7 +103,7 @@ class Use(BaseModel):
 
     @classmethod
     def intersection(cls, terms: Terms, session: str, slot: str) -> Use | None:
-        """Return what a party discloses by sending masked ids; None if it sends none."""
+        """Return what a party discloses by linking its rows; None if it sends none."""
         params = check_terms(terms)
         if not (params.selects_rows and shares_rows(terms, slot)):
             return None

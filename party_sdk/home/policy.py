@@ -31,8 +31,7 @@ class Policy:
         may send when rows are aligned by ids. Every id may be a guess: whoever sends a
         town's register learns which inhabitants are patients here. The error states
         both numbers, so that the operator can admit such a register.
-    intersections_limit: the most sessions of one coordinator in which the id of a row
-        is intersected.
+    intersections_limit: the most sessions of one coordinator in which a row is linked.
     least_known: the fewest other members with a trusted card or a confirmed safety
         number. The default is two, or all other members if there are fewer. Members in
         slots that the terms leave open count too.

@@ -1,12 +1,12 @@
 """Stage: link the rows of the same people, by ids or match keys, within each row group.
 
 The parties of a row group form a ring, in slot order. Each party shuffles its list of
-match key values, masks them under its own key, and sends them in an envelope to the next
-party, which masks them again. Each list goes round the ring once; the last party hashes
-the values, which all parties have masked by then, into tokens. No party sees the tokens
-of its own rows, and nobody can compute the token of a guess without the help of all
-parties. For each key, a list has one value per row of its party. If rows have ids, the
-id is the only key.
+ids or match key values, masks them under its own key, and sends them in an envelope to
+the next party, which masks them again. Each list goes round the ring once; the last
+party hashes the values, which all parties have masked by then, into tokens. No party
+sees the tokens of its own rows, and nobody can compute the token of a guess without the
+help of all parties. For each key, a list has one value per row of its party. If rows
+have ids, the id is the only key.
 
 A party masks each list of another party once, and only if it has as many values as that
 party has rows in the roster. So all others together, even with the analyst, can test
@@ -185,7 +185,7 @@ _Points = Annotated[ByteArray, Spec("k", "t", 32)]
 
 
 class MaskKeys(Record):
-    """Task: mask the values of your match keys for the next party."""
+    """Task: mask your ids or match key values for the next party."""
 
     kind = "mask-keys"
 
@@ -197,7 +197,7 @@ class KeysMasked(Record):
 
 
 class MaskedKeys(Record):
-    """Envelope and memory: a party's list of masked match key values.
+    """Envelope and memory: a party's list of masked ids or match key values.
 
     points: uint8 (k, t, 32); the masked value of each key and row.
     n_masks: the number of parties that have masked the list.
@@ -281,7 +281,7 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
     state = LinkageState
 
     def start(self, session: SessionContext) -> Ask | Finish:
-        """Ask every party that shares rows to mask the values of its match keys."""
+        """Ask every party that shares rows to mask its ids or match key values."""
         return _ask_all_rings(session, MaskKeys(), 0)
 
     def step(
@@ -355,7 +355,7 @@ _Content = MaskedKeys | Digests
 
 @dataclass(frozen=True)
 class LinkageParty(PartyRole[Params, _Task, _Content]):
-    """Masks its own match key values, and then those of the other parties.
+    """Masks its own ids or match key values, and then those of the other parties.
 
     shuffles: whether the party also permutes the lists of others, so that nobody can
         follow a row round the ring.

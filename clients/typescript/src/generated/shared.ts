@@ -719,7 +719,7 @@ export const LINKAGE_MASK_KEYS_TASK: MessageSpec = {
   arrays: [],
   values: {
     additionalProperties: false,
-    description: "Task: mask the values of your match keys for the next party.",
+    description: "Task: mask your ids or match key values for the next party.",
     title: "MaskKeys",
     type: "object",
     properties: {},
@@ -867,7 +867,7 @@ export const LINKAGE_MASKED_KEYS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Envelope and memory: a party's list of masked match key values.\n\npoints: uint8 (k, t, 32); the masked value of each key and row.\nn_masks: the number of parties that have masked the list.",
+      "Envelope and memory: a party's list of masked ids or match key values.\n\npoints: uint8 (k, t, 32); the masked value of each key and row.\nn_masks: the number of parties that have masked the list.",
     title: "MaskedKeys",
     type: "object",
     properties: { n_masks: { minimum: 1, title: "N Masks", type: "integer" } },
