@@ -2,11 +2,11 @@
 
 import type { Points } from "../../../numerics/points.ts";
 import type { Agreement } from "../../../roster/roster.ts";
+import { RING_BITS } from "../../../secrecy/fixed-point.ts";
 import { sumOf } from "../../../stages/pooled.ts";
 import { refuse } from "../../../wire/problems.ts";
 import { isFuzzy, type LlfParams } from "../params.ts";
 
-const WORD_BITS = 64; // of a total, and of a real number
 const NEARLY_ALL = 0.95; // of more different values, a column counts as real numbers
 
 /** Refuses a session in which a party could solve the totals for the rows of others. */
@@ -33,7 +33,7 @@ export function checkValues(
   const width = rows[0]!.length;
   const bits = Array.from({ length: width }, (_, f) => {
     const distinct = new Set(rows.map((row) => row[f])).size;
-    return distinct < NEARLY_ALL * rows.length ? Math.log2(distinct) : WORD_BITS;
+    return distinct < NEARLY_ALL * rows.length ? Math.log2(distinct) : RING_BITS;
   });
   const others = fewestOthers(params, agreement);
   if (countUnknowns(bits, others) < unknownsNeeded(params, width)) {
@@ -44,13 +44,13 @@ export function checkValues(
   }
 }
 
-/** The information in rows, in numbers as long as a word; `bits`: those of a cell. */
+/** The information in rows, in numbers as long as a total; `bits`: those of a cell. */
 function countUnknowns(bits: readonly number[], rows: number): number {
   const ofRow = sumOf(bits);
   // if few different rows are possible, how many there are of each determines all
   const ofKinds = 2 ** Math.min(ofRow, 60) * Math.log2(rows + 1);
-  const isReal = bits.includes(WORD_BITS);
-  return (isReal ? rows * ofRow : Math.min(rows * ofRow, ofKinds)) / WORD_BITS;
+  const isReal = bits.includes(RING_BITS);
+  return (isReal ? rows * ofRow : Math.min(rows * ofRow, ofKinds)) / RING_BITS;
 }
 
 function unknownsNeeded(params: LlfParams, width: number): number {
