@@ -282,6 +282,16 @@ def test_a_step_takes_no_more_memory_than_stated(name: str, features: Any) -> No
     assert_step_fits_memory(params, read)
 
 
+def test_dbscan_of_rows_of_distances_has_memory_left_for_its_pairs() -> None:
+    n = 300
+    params = OmniFC(algorithm="dbscan", features="distance_rows", eps=1.0)
+    limit = limits.analyst_bytes(params, n, 0) + 16 * n**2
+    params = params.model_copy(update={"memory_limit": limit})
+    X = np.zeros((n, n))
+    found = analyst.compute_clusters(params, X, lambda _: np.random.default_rng(0))
+    assert not found.labels.any()
+
+
 @pytest.mark.parametrize("hide", [True, False])
 def test_a_party_takes_no_more_memory_than_stated(*, hide: bool) -> None:
     n, blocks = 2_000, 8 << 20
