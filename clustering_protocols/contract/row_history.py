@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from clustering_protocols.common.errors import GuardRefused
-from clustering_protocols.numerics.data_source import DataSource, matrix
+from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import RING_BITS
@@ -79,9 +79,17 @@ class DegreeSums(Record):
 
 def count_bits(data: DataSource) -> FloatArray:
     """Return the bits of information (m,) in a row's value of each column."""
-    distinct = np.array([len(np.unique(column)) for column in matrix(data).T])
-    is_real = distinct >= _NEARLY_ALL * data.n_rows
-    bits: FloatArray = np.where(is_real, RING_BITS, np.log2(np.maximum(distinct, 1)))
+    enough = _NEARLY_ALL * data.n_rows
+    distinct = [np.empty(0)] * len(data.columns)
+    for batch in data.batches():
+        distinct = [
+            values if len(values) >= enough else np.union1d(values, column)
+            for values, column in zip(distinct, batch.T, strict=True)
+        ]
+    counts = np.array([len(values) for values in distinct])
+    bits: FloatArray = np.where(
+        counts >= enough, RING_BITS, np.log2(np.maximum(counts, 1))
+    )
     return bits
 
 
@@ -107,13 +115,13 @@ def audit_degrees(
 ) -> DegreeSums:
     """Return this run's sums of degrees, with the equations of the next sum added.
 
-    Over all runs, at most twice ``sums_limit`` equations per unknown number are
-    allowed, by default one half. A ``sums_limit`` of 1 allows any number.
+    Over all runs, at most one equation for every ``MARGIN`` unknown numbers is allowed,
+    and with a ``sums_limit`` below ``SHARE`` proportionally fewer.
 
     equations: the number of equations in the next sum.
     unknowns: counts the unknown numbers of others; called once for each run.
-    remedy: returns a sentence, from the number of unknown numbers, that says what would
-        fit. None if the terms accept any number of equations.
+    remedy: returns a sentence that says what would fit, from the number of unknown
+        numbers, reduced in proportion to a lower ``sums_limit``. None if the terms accept any number of equations.
     later: the number of equations in later sums that must be allowed as well.
 
     Raises GuardRefused if there would be more equations.
@@ -124,14 +132,15 @@ def audit_degrees(
     audits = [context.memory.scope_to_run(run).get(DegreeSums) for run in runs]
     total = sum(sums.equations for sums in audits if sums is not None)
     limit = read_sums_limit(context)
-    exceeded = MARGIN * (total + (equations + later) / n_unknown) > limit / SHARE + 1e-9
-    if remedy is not None and limit < 1 and exceeded:
+    allowed = min(limit / SHARE, 1.0)
+    needed = MARGIN * (total + (equations + later) / n_unknown)
+    if remedy is not None and needed > allowed + 1e-9:
         reason = f"'{SUMS_LIMIT}' is {limit:g}"
         if limit >= SHARE:  # real numbers would have been enough
             reason = "Columns repeat their values"
         raise GuardRefused(
             f"{reason}: totals would show which rows the parties have. "
-            f"{remedy(n_unknown)}"
+            f"{remedy(n_unknown * allowed)}"
         )
     before = 0.0 if own is None else own.equations
     return DegreeSums(equations=before + equations / n_unknown, unknowns=n_unknown)

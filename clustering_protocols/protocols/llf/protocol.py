@@ -94,9 +94,10 @@ RISKS: Final[Mapping[str, Risk]] = {
         measured="Of your rows it computes at most the share 'sums_limit', a quarter "
         "by default, even if all others collude.",
         remedy="A smaller 'sums_limit', which is your own choice.",
-        detail="That limit does not hold for fuzzy c-means. Anyone who also knows a "
-        "row, or that values are whole numbers, may compute more. An analyst that "
-        "colludes with a party reads the totals too, and can falsify them.",
+        detail="Of fuzzy c-means a lower limit allows fewer updates; it bounds no "
+        "share of rows. Anyone who also knows a row, or that values are whole numbers, "
+        "may compute more. An analyst that colludes with a party reads the totals too, "
+        "and can falsify them.",
     ),
     "small-clusters-move": Risk(
         level=RiskLevel.OPTION,

@@ -66,14 +66,36 @@ def test_a_party_refuses_what_its_analyst_begins_all_the_same() -> None:
     refuse_first_tasks(params, layout, data, SEED, "solve them for the rows")
 
 
-def test_columns_of_few_values_are_refused_where_rows_are_first_used() -> None:
+@pytest.mark.parametrize("limit", [0.25, 1.0])
+def test_columns_of_few_values_are_refused_where_rows_are_first_used(
+    limit: float,
+) -> None:
     layout = Layout.lattice(3)
     data = cut(np.rint(table(300)), layout, [100] * 3)
     given: dict[str, Any] = {"init": "bounds", "max_iter": 3}
     params = Llf(n_clusters=2, algorithm="fuzzy_cmeans", scaling="none", **given)
     said = within(-9.0, 9.0, data, layout)
     with pytest.raises(GuardRefused, match="Columns repeat their values"):
-        Session(params, layout, data, SEED, dictionary=said).run_to_end()
+        Session(
+            params,
+            layout,
+            data,
+            SEED,
+            dictionary=said,
+            choices={"r2c1": {"sums_limit": limit}},
+        ).run_to_end()
+
+
+def test_a_lower_limit_says_how_many_updates_fit() -> None:
+    def played(max_iter: int) -> Session:
+        chosen = {"r2c1": {"sums_limit": 0.1}}
+        s = begun([50] * 3, max_iter=max_iter, choices=chosen)
+        s.run_to_end()
+        return s
+
+    with pytest.raises(GuardRefused, match=r"'sums_limit' is 0\.1: .* max_iter 4 would"):
+        played(5)
+    played(4)
 
 
 def test_rounds_that_fit_are_said_before_anybody_joins() -> None:
