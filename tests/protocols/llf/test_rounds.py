@@ -178,6 +178,17 @@ def test_who_is_away_at_the_end_gets_its_labels_all_the_same(
     ends_alike(s, expected({}))
 
 
+def test_who_missed_the_means_replaces_a_party_that_misses_the_figures() -> None:
+    s = session()  # five parties; three are enough
+    s.play_until(messages.Close)
+    s.play_round(absent=["r1c1", "r4c1"])
+    s.play_round()
+    assert chain_kind(s) == "gather"
+    s.play_round(absent=["r2c1"])
+    s.run_to_end()
+    ends_alike(s, expected({}))
+
+
 def test_a_cluster_of_parties_that_missed_the_means_is_not_published() -> None:
     """Of 41 rows near the second centroid, 40 are with the party that misses `close`."""
     rng = np.random.default_rng(0)
