@@ -2,7 +2,8 @@
 
 No party sees the moments of another, the analyst cannot read any, and the terms need no
 ranges. If there are only two parties, each can subtract its own moments from the pooled
-ones; the terms list this risk. A party that is alone in its column group sends nothing.
+ones; the terms list this risk. A party that is alone in its column group sends nothing,
+and its moments are those of its rows in float64.
 
 Since fixed-point sums need a bound, the parties first count, for each feature, the power
 of two that bounds each party's values, and later the power that bounds its deviations
@@ -44,6 +45,7 @@ from clustering_protocols.shared_stages.statistics import units
 from clustering_protocols.shared_stages.statistics.powers import (
     MOST_POWER,
     PowerCounts,
+    exponents_of,
     powers_of_two,
     sum_in_units,
     varies,
@@ -60,6 +62,7 @@ from clustering_protocols.shared_stages.sums import (
 
 NAME = "moments"
 _LEAST_MEMBERS: Final = 2
+_N_SUMS: Final = 4
 POWERS: Final = PowerCounts(MOST_POWER + 1)
 """One power more than for values, because deviations can be twice as large."""
 
@@ -75,13 +78,15 @@ class PooledReach(Record):
 def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
     """Pool the mean and deviation of each feature over all rows of the column group."""
     n, n_members = n_group_rows(context), len(column_group_members(context))
+    if n_members < _LEAST_MEMBERS:
+        return (yield from _measure_alone(data))
     zeros = np.zeros(context.session.member(context.slot.name).n_columns)
     powers = yield from Sum(
         "phase-1",
         local=lambda: _count_powers(data, zeros, MOST_POWER),
         fits=lambda words: POWERS.fits(words, n_members),
         decode=POWERS.largest_powers,
-        remember=lambda: [] if n_members < _LEAST_MEMBERS else [RowsSummed()],
+        remember=lambda: [RowsSummed()],
     )
     values = FixedPoint.of(n * powers_of_two(powers))
     mean = yield from Sum(
@@ -118,6 +123,21 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
     )
 
 
+def _measure_alone(data: DataSource) -> Sums[Findings]:
+    """Measure the moments of a party's own rows, after as many sums without elements."""
+    for number in range(1, _N_SUMS + 1):
+        yield from Sum(
+            f"phase-{number}",
+            local=lambda: np.empty(0, dtype=np.int64),
+            fits=lambda _: True,
+            decode=lambda words: words,
+        )
+    own = measure_moments(data)
+    pooled = PooledMoments(n_rows=own.n_rows, mean=own.mean, deviations=own.deviations)
+    farthest = np.maximum(own.maximum - own.mean, own.mean - own.minimum)
+    return Findings([pooled, PooledReach(powers=exponents_of(farthest))])
+
+
 def _count_powers(data: DataSource, mean: FloatArray, highest: int) -> IntArray:
     """Return a one for each feature, at the power of two that bounds |x - mean|."""
     largest = np.zeros(len(data.columns))
@@ -149,7 +169,7 @@ def build_stage() -> Stage:
     """Return the stage, which needs the secrets of column groups."""
     return SumProgram(
         NAME,
-        4,
+        _N_SUMS,
         pool_moments,
         _sum_sizes,
         hiding=lambda _: CheckedSum(scope="column", minimum_members=_LEAST_MEMBERS),

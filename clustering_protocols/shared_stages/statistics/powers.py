@@ -28,6 +28,12 @@ _BITS: Final = 8  # bits per count, since a column group has at most 250 members
 _COUNTS: Final = 7  # counts per word, since elements of checked sums are below 2^60
 
 
+def exponents_of(largest: FloatArray) -> IntArray:
+    """Return the exponents, from -128, of the powers of two above these values (m,) ≥ 0."""
+    powers = np.where(largest > 0, np.frexp(largest)[1], LOWEST_POWER)
+    return np.maximum(powers, LOWEST_POWER).astype(np.int64)
+
+
 @dataclass(frozen=True, slots=True)
 class PowerCounts:
     """Encoding of the counts, for each column, of powers of two from 2^-128 to 2^highest.
@@ -53,12 +59,12 @@ class PowerCounts:
 
         Returns int64 (m · n_words,); raises InvalidData if a power exceeds the limit.
         """
-        powers = np.where(largest > 0, np.frexp(largest)[1], LOWEST_POWER)
+        powers = exponents_of(largest)
         excessive = np.flatnonzero(powers > (self.highest if limit is None else limit))
         if len(excessive):
             columns = ", ".join(names[column] for column in excessive[:_MOST_NAMED])
             raise InvalidData(f"Values of 2^{MOST_POWER} and more, in {columns}.")
-        word, place = np.divmod(np.maximum(powers - LOWEST_POWER, 0), _COUNTS)
+        word, place = np.divmod(powers - LOWEST_POWER, _COUNTS)
         words = np.zeros((len(largest), self.n_words), dtype=np.int64)
         words[np.arange(len(largest)), word] = np.int64(1) << _BITS * place
         return words.ravel()

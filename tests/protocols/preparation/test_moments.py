@@ -136,6 +136,24 @@ def test_too_large_values_are_refused_before_anything_is_sent(value: float) -> N
     assert len(session.received_messages) == before
 
 
+def test_a_party_that_is_alone_may_have_larger_values() -> None:
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    X[25, 0] = 2.0**70
+    layout = Layout.lattice(1, 2)
+    slots = {slot.name: slot.column for slot in layout.slots}
+    data = {
+        slot: MatrixSource(
+            X[:, 2 * column : 2 * column + 2],
+            columns=[f"c{column}f{j}" for j in range(2)],
+            ids=[f"person {row:02d}" for row in range(60)],
+        )
+        for slot, column in slots.items()
+    }
+    session = prepare(Session(DataCollaboration(n_clusters=2), layout, data, seed=5))
+    for slot, column in slots.items():
+        check(session.recall(slot, PooledMoments), X[:, 2 * column : 2 * column + 2])
+
+
 @pytest.mark.threat(75)
 def test_totals_are_noise_to_the_analyst() -> None:
     """Shares and totals over many features: threat test 75's statistics."""

@@ -12,7 +12,7 @@ import { readTotal, share, type Sum } from "../secrecy/sums.ts";
 import type { PartyContext, Reply, Role, Stage, Table } from "../session/contract.ts";
 import { words } from "../wire/arrays.ts";
 import { refuse } from "../wire/problems.ts";
-import { groupRows, POOLED, squared, type Moments } from "./pooled.ts";
+import { groupRows, measure, POOLED, squared, type Moments } from "./pooled.ts";
 import { sumMember } from "./secrets.ts";
 
 const LOWEST_POWER = -128;
@@ -43,14 +43,18 @@ const adder: Role = {
     if (phase !== (before ? before.phase + 1 : 1)) {
       refuse("protocol-failed", "The analyst asks for a phase out of order.");
     }
-    const known = { ...learn(context, before, total.data, table), phase };
+    if (isAlone(context)) {
+      if (total.data.length) refuse("invalid-array", "A party alone gets no totals.");
+      const own = phase === LAST_PHASE ? { [POOLED]: momentsOf(table) } : {};
+      return { contribution: shared([]), remember: { [PROGRESS]: { phase }, ...own } };
+    }
+    const known = { ...learn(context, before, total.data), phase };
     const remember = { [PROGRESS]: { ...known, transcript: context.transcript } };
     if (phase === LAST_PHASE) {
-      const pooled = pool(context, known, total.data, table);
+      const pooled = pool(context, known, total.data);
       return { contribution: shared([]), remember: { ...remember, [POOLED]: pooled } };
     }
     const own = ownWords(context, phase, known, table);
-    if (isAlone(context)) return { contribution: shared([]), remember };
     const sum = sumOf(context, phase, context.transcript);
     const hidden = share(own, sum, sumMember(context, "column"), LEAST_MEMBERS);
     return { contribution: shared(hidden), remember };
@@ -71,6 +75,11 @@ export const MOMENTS: Stage = {
   role: adder,
 };
 
+function momentsOf(table: Table): Moments {
+  const { rows, mean, deviations } = measure(table);
+  return { rows, mean, deviations };
+}
+
 function shared(hidden: ArrayLike<bigint>): MomentsShare {
   return { kind: "share", words: words(BigUint64Array.from(hidden)) };
 }
@@ -80,7 +89,6 @@ function learn(
   context: PartyContext,
   before: Progress | undefined,
   total: BigUint64Array,
-  table: Table,
 ): Progress {
   if (!before) {
     if (total.length) refuse("invalid-array", "The first phase has no earlier total.");
@@ -88,34 +96,29 @@ function learn(
   }
   switch (before.phase) {
     case 1:
-      return { ...before, powers: largestPowers(read(context, before, total, table)) };
+      return { ...before, powers: largestPowers(read(context, before, total)) };
     case 2: {
       const sums = encodingOf(context, before.powers).decode(
-        read(context, before, total, table),
+        read(context, before, total),
       );
       return { ...before, mean: Array.from(sums, (sum) => sum / groupRows(context)) };
     }
     case 3:
       return {
         ...before,
-        deviationPowers: largestPowers(read(context, before, total, table)),
+        deviationPowers: largestPowers(read(context, before, total)),
       };
     default:
       return before;
   }
 }
 
-function pool(
-  context: PartyContext,
-  known: Progress,
-  total: BigUint64Array,
-  table: Table,
-): Moments {
+function pool(context: PartyContext, known: Progress, total: BigUint64Array): Moments {
   const before = { ...known, phase: LAST_PHASE - 1 };
   const squares = encodingOf(context, doubled(known.deviationPowers));
   const { units } = encodingOf(context, known.powers);
   const rows = groupRows(context);
-  const squaredSums = squares.decode(read(context, before, total, table));
+  const squaredSums = squares.decode(read(context, before, total));
   // the mean is known to half a unit, or to its last digit: less spread is none
   const deviations = squaredSums.map((found, feature) => {
     const digit = 4 * EPSILON * Math.abs(known.mean[feature]!);
@@ -192,19 +195,17 @@ function sumOfUnits(
   return BigUint64Array.from(sums);
 }
 
-/** The total of the phase before; a party alone adds up its own words again. */
+/** The total of the phase before. */
 function read(
   context: PartyContext,
   before: Progress,
   total: BigUint64Array,
-  table: Table,
 ): BigUint64Array {
   const { n_columns } = context.member(context.slot);
   const size = n_columns * (COUNTING.has(before.phase) ? WORDS : 1) + 1;
-  if (total.length !== (isAlone(context) ? 0 : size)) {
+  if (total.length !== size) {
     refuse("invalid-array", "A total has another length than its sum.");
   }
-  if (isAlone(context)) return ownWords(context, before.phase, before, table);
   const sum = sumOf(context, before.phase, before.transcript);
   return readTotal(total, sum, sumMember(context, "column"), (found) =>
     fits(context, before, found),
