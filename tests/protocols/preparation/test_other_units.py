@@ -329,6 +329,9 @@ def test_a_unit_or_the_middle_of_a_word_names_no_quantity(text: str) -> None:
         ("vitamin_d", "vitamin D"), ("Vitamin D", "vitamin D"), ("25ohd", "vitamin D"),
         ("Krankheitsdauer", "time"), ("Körpertemperatur", "temperature"),
         ("chol2", "cholesterol"), ("age_years", "time"), ("SBP", "pressure"),
+        ("TOTCHOL", "cholesterol"), ("ldlchol", "cholesterol"), ("sUrea", "urea"),
+        ("bloodpressure", "pressure"), ("serumurea", "urea"), ("bloodgluc", "glucose"),
+        ("plasmatrig", "triglycerides"), ("bodytemp", "temperature"),
     ],
 )  # fmt: skip
 def test_a_name_suggests_its_quantity(text: str, quantity: str) -> None:
