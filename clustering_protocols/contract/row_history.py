@@ -121,7 +121,8 @@ def audit_degrees(
     equations: the number of equations in the next sum.
     unknowns: counts the unknown numbers of others; called once for each run.
     remedy: returns a sentence that says what would fit, from the number of unknown
-        numbers, reduced in proportion to a lower ``sums_limit``. None if the terms accept any number of equations.
+        numbers, reduced in proportion to a lower ``sums_limit``. None if the terms
+        accept any number of equations.
     later: the number of equations in later sums that must be allowed as well.
 
     Raises GuardRefused if there would be more equations.
