@@ -93,7 +93,9 @@ def test_a_lower_limit_says_how_many_updates_fit() -> None:
         s.run_to_end()
         return s
 
-    with pytest.raises(GuardRefused, match=r"'sums_limit' is 0\.1: .* max_iter 4 would"):
+    with pytest.raises(
+        GuardRefused, match=r"'sums_limit' is 0\.1: .* max_iter 4 would"
+    ):
         played(5)
     played(4)
 
