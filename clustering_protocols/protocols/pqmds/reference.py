@@ -1,6 +1,6 @@
 """K-means of pooled rows with which sessions of `pqmds` are compared, and examples.
 
-The examples use synthetic data with three groups of rows and features in different
+The examples use synthetic data with two or three groups of rows and features in different
 units.
 """
 
@@ -62,12 +62,14 @@ _FARTHEST = 40.0
 def examples() -> Sequence[Example[ProductQuantisation]]:
     """Return the defaults, the paper's setting, and each alternative at least once."""
     X = _draw_rows(np.random.default_rng(0))
+    pair = _draw_rows(np.random.default_rng(0), 2)
     return [
         _example(X, 2, codebook_size=16),
         _example(
             X, 3, sub_dim=1, codebook_size=10, normalise="minmax", weights="centres"
         ),
-        _example(X, 4, n_clusters=2, sub_dim=8, coordinates=1, codebook_size=4),
+        # of two groups: two clusters of three groups can be chosen almost equally well
+        _example(pair, 4, n_clusters=2, sub_dim=8, coordinates=1, codebook_size=4),
         _example(X, 5, coordinates=1, codebook_size=200, scaling="none"),
         _example(X, 6, privacy=Privacy(mechanism="laplace", epsilon=300.0)),
         _example(X, 2, coordinates=2, codebook_size=16, normalise="minmax"),
@@ -133,9 +135,9 @@ def _prepared_example(X: FloatArray) -> Example[ProductQuantisation]:
     )
 
 
-def _draw_rows(rng: np.random.Generator) -> FloatArray:
-    centres = 4.0 * rng.normal(size=(3, _WIDTH))
-    rows: FloatArray = centres[rng.integers(3, size=120)] + rng.normal(
+def _draw_rows(rng: np.random.Generator, n_groups: int = 3) -> FloatArray:
+    centres = 4.0 * rng.normal(size=(n_groups, _WIDTH))
+    rows: FloatArray = centres[rng.integers(n_groups, size=120)] + rng.normal(
         size=(120, _WIDTH)
     )
     return rows * (1.0 + np.arange(_WIDTH) / 4)

@@ -4,7 +4,8 @@ A site takes its own share off every total that it reads: what is left is R·W o
 others' columns R. W differs by cluster, start and iteration, and totals carry 40 bits: so
 their span is that of R, and the columns of zeros and ones in it are found by projection.
 With nearly crisp weights W is one item, and a total is that item's column. So a session
-of few items is refused, unless its terms name it and each site accepts it.
+of few items is refused, unless its terms name it and each site accepts it: by the items
+of each site, and where these are enough, by the bits that are read of each object.
 """
 
 from collections.abc import Iterator
@@ -23,20 +24,24 @@ from clustering_protocols.contract import Kind, Reader
 from clustering_protocols.contract.disclosures import kinds_read_by
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.fccm import site_state
-from clustering_protocols.protocols.fccm.params import CoClustering
+from clustering_protocols.protocols.fccm.params import LEAST_ITEMS, CoClustering
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.session_risks import Harm
 from clustering_protocols.terms.terms import Identities, Layout
 
+FEW_ITEMS = Refused(Problem.PROTOCOL_FAILED, "A site has 6 items")
+MANY_BITS = Refused(Problem.PROTOCOL_FAILED, "solve them for the rows")
 SPANNED: dict[str, Verdict] = {
-    "by default": Refused(Problem.PROTOCOL_FAILED, "solve them for the rows"),
+    "by default": FEW_ITEMS,
+    "by default, more items": MANY_BITS,
     "accepted": ATTACKED,
     "accepted, rows shuffled": RIGHT,
 }
 """By terms and totals: whether every column of others is found, every object right."""
 FEW: dict[str, Verdict] = {
-    "by default": Refused(Problem.PROTOCOL_FAILED, "solve them for the rows"),
+    "by default": FEW_ITEMS,
+    "by default, more items": MANY_BITS,
     "accepted": ATTACKED,
 }
 """By terms: whether four totals of an object give all twelve columns of others."""
@@ -47,6 +52,8 @@ CRISP: dict[tuple[str, float], Verdict] = {
 }
 """By terms and ``lambda_w``: whether a single total is a column of another site."""
 LAYOUT = Layout.lattice(1, 3)
+ENOUGH = 3 * LEAST_ITEMS
+"""Items of three sites that each have enough of them, but read too many bits."""
 
 
 class Totals(NamedTuple):
@@ -135,8 +142,9 @@ def binary_vectors(S: FloatArray, tries: int) -> set[bytes]:
 @pytest.mark.parametrize("case", SPANNED)
 @pytest.mark.quick(2)
 def test_totals_span_the_columns_of_all_other_sites(case: str) -> None:
-    if case == "by default":
-        check(refusal(150, 18, n_init=2), SPANNED[case])
+    if "by default" in case:
+        m = ENOUGH if "more" in case else 18
+        check(refusal(150, m, n_init=2), SPANNED[case])
         return
     totals = totals_of(150, 18, n_init=2)
     parts = zip(totals.sums, totals.weights, strict=True)
@@ -161,6 +169,9 @@ def test_lattice_reduction_finds_columns_in_few_totals(case: str) -> None:
     few: dict[str, Any] = {"n_clusters": 2, "n_init": 1, "max_iter": 1}
     if case == "by default":
         check(refusal(150, 18, **few), FEW[case])
+        return
+    if "more" in case:  # six totals of an object, for 236 items of others
+        check(refusal(150, ENOUGH, **few | {"max_iter": 2}), FEW[case])
         return
     totals = totals_of(150, 18, **few)
     parts = zip(totals.sums, totals.weights, strict=True)

@@ -28,6 +28,7 @@ NOT_OF_RANK: Final = {
     Kind.SUMS: "few numbers, known to be exact sums of chosen rows",
     Kind.PLACES: "of own rows; a party may know rows of others in that space",
     Kind.LABELS: "whole numbers, which take no unknown away",
+    Kind.SIZES: "numbers of rows, rounded to fives: no equations for their values",
 }
 """Kinds that are declared for another reason than how many numbers are read."""
 

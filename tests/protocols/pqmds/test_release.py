@@ -244,7 +244,7 @@ def test_one_row_moves_its_own_codes_alone() -> None:
     X = rng.normal(size=(40, 7))
     params = noisy(1.0, sub_dim=3, codebook_size=16)
     ranges = Ranges(np.full(7, -3.0), np.full(7, 3.0))
-    stream = standing(params).lasting_stream
+    stream = standing(noisy(1.0)).lasting_stream  # of one column: sub_dim 1
     before = release.encode(params, ranges, X, stream("codebooks"))
     for value in (-3.0, 3.0, 1e300, -1e300):
         moved = X.copy()
