@@ -11,7 +11,6 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Final
 
 from clustering_protocols.common.errors import InvalidParameters, InvitationUnreadable
-from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.home.files import create_private_folder, write_private
 from party_sdk.home.policy import count_match_keys, explain_quota, quota_options
 
@@ -141,6 +140,8 @@ def _letter_paths(folder: Path, slot: str) -> tuple[Path, Path]:
 
 def _is_of(path: Path, slot: str, url: str, terms: Terms) -> bool:
     """Return whether a file is an invitation to a session, or its letter to a slot."""
+    from party_sdk.analyst_client.invitations import Invitation
+
     try:
         text = path.read_text("utf-8")
         if path.suffix == ".md":

@@ -25,6 +25,7 @@ from clustering_protocols.protocols.llf import (
     rows_analyst,
 )
 from clustering_protocols.protocols.llf.columns_party import build_distance_encoding
+from clustering_protocols.protocols.llf.maths import build_scatter_encoding
 from clustering_protocols.records import hash_chain
 from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.records.record import Record
@@ -188,6 +189,9 @@ def other_labels(victim: str, shift: int) -> Liar:
             if not story.lines:
                 return honest(role, session, state, given)
             total = add_all(each.words for each in given.values())
+            if state.phase == "scatter":
+                lies.append(_fits_scatter(session, total))
+                return columns_analyst._build_finish(session, state)
             lies.append(build_distance_encoding(session).fits(total - total[:, :1]))
             return _one_cluster(session, state)
 
@@ -213,7 +217,12 @@ def other_labels(victim: str, shift: int) -> Liar:
     return liar
 
 
-def _one_cluster(session: Any, state: llf.ColumnsState) -> Ask | Finish:
+def _fits_scatter(session: Any, total: WordArray) -> bool:
+    fits = build_scatter_encoding(session).fits(total)
+    return fits and not bool((total.view(np.int64) < 0).any())
+
+
+def _one_cluster(session: Any, state: llf.ColumnsState) -> Ask:
     """Go on with labels of its own, whatever the distances are."""
     following = state.model_copy(
         update={
@@ -223,7 +232,9 @@ def _one_cluster(session: Any, state: llf.ColumnsState) -> Ask | Finish:
         }
     )
     if state.number > session.params.max_iter:
-        return columns_analyst._build_finish(session, following)
+        following = following.model_copy(update={"phase": "scatter"})
+        scatter = llf.Scatter(labels=following.labels)
+        return Ask.to_everybody(session, scatter, state=following)
     return columns_analyst._ask_for_distances(session, following)
 
 

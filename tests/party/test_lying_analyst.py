@@ -219,7 +219,7 @@ def test_other_labels_for_one_party_spoil_every_later_total(
     """The analyst never reads a sum again, and nobody takes the labels that it makes."""
     liar = liars.other_labels(HOSPITAL, shift=1)
     sitting, readable = lied_to("llf, columns", liar, tmp_path)
-    assert len(readable) == 2
+    assert len(readable) == 3, "two of distances, and the scatter"
     assert not any(readable)
     nobody_has_labels(sitting)
     assert len(stopped_for_good(sitting, ProtocolFailed)) == 3
@@ -231,5 +231,6 @@ def test_totals_are_read_where_all_hospitals_are_told_the_same(tmp_path: Path) -
     """The same analyst with a story that is true."""
     liar = liars.other_labels(HOSPITAL, shift=0)
     sitting, readable = lied_to("llf, columns", liar, tmp_path)
+    assert len(readable) == 3
     assert all(readable)
     assert all(ending.labels for ending in sitting.endings.values())

@@ -135,7 +135,7 @@ def test_an_invented_receipt_accuses_no_analyst(finished: Finished) -> None:
     own = OwnIdentity(finished.home_of(A)).load()
     lines = rewritten(finished.ledger, digest="0" * 64)
     lie = signed_logs.sign_ledger(own, "wards", A, lines)
-    with pytest.raises(KeyNotAuthentic, match="did not sign a receipt in this ledger"):
+    with pytest.raises(KeyNotAuthentic, match="did not sign this receipt"):
         signed_logs.compare_logs(finished.audit, lie)
 
 
