@@ -12,6 +12,7 @@ from support.repeats import in_turn
 
 from clustering_protocols import result_warnings, simulation
 from clustering_protocols.common.errors import CoterieError, ProtocolFailed
+from clustering_protocols.contract import row_history
 from clustering_protocols.contract.row_history import count_unknowns
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.numerics.metrics import Figures
@@ -59,7 +60,7 @@ def played(params: Mixture, X: FloatArray, **sections: Any) -> Played:
 @pytest.fixture
 def many_updates(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let small tables make all updates; other tests cover what these disclose."""
-    monkeypatch.setattr(bound, "MARGIN", 1e-6)
+    monkeypatch.setattr(row_history, "MARGIN", 1e-6)
 
 
 @pytest.mark.usefixtures("many_updates")
