@@ -54,6 +54,9 @@ MARGIN: Final = 2
 _NEARLY_ALL: Final = 0.95
 """Columns with a larger share of distinct values are treated as real numbers."""
 
+_MOST_DISTINCT: Final = 1 << 16
+"""A column's further values are not counted: memory must not grow with the rows."""
+
 _MOST_CODES: Final = 1 << 24  # possible pairs of a class and a cluster
 
 ClassArray = NDArray[np.int32]
@@ -78,12 +81,17 @@ class DegreeSums(Record):
 
 
 def count_bits(data: DataSource) -> FloatArray:
-    """Return the bits of information (m,) in a row's value of each column."""
+    """Return the bits of information (m,) in a row's value of each column.
+
+    They are at most 16 in tables of more than ``_MOST_DISTINCT`` / ``_NEARLY_ALL`` rows.
+    """
     enough = _NEARLY_ALL * data.n_rows
     distinct = [np.empty(0)] * len(data.columns)
     for batch in data.batches():
         distinct = [
-            values if len(values) >= enough else np.union1d(values, column)
+            values
+            if len(values) >= min(enough, _MOST_DISTINCT)
+            else np.union1d(values, column)[:_MOST_DISTINCT]
             for values, column in zip(distinct, batch.T, strict=True)
         ]
     counts = np.array([len(values) for values in distinct])
