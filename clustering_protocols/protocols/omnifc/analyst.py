@@ -371,8 +371,7 @@ def _density_clusters(params: OmniFC, X: FloatArray) -> ClusterLabels:
         return ClusterLabels(labels=labels)
     eps = params.eps or choose_eps(X, params.min_samples)
     # scikit-learn needs two words of memory for each pair of neighbours
-    width = 0 if params.features == "distance_rows" else X.shape[1]
-    used = limits.analyst_bytes(params, len(X), width)
+    used = limits.analyst_bytes(params, *X.shape)
     memory = max(0, params.memory_limit - used)
     most_pairs = memory // (2 * WORD)
     labels = dbscan(X, eps * _EPS_SLACK, params.min_samples, most_pairs)

@@ -63,8 +63,8 @@ class OmniFC(Params):
         "also spectral, read a classical scaling of the distances, which is the "
         "pooled data up to a rigid motion; the others read the distances. "
         "distance_rows: as in the paper, each row's distances to all rows are its "
-        "features; the time of spectral, dbscan, hierarchical and kmedoids then grows "
-        "with the cube of the rows.",
+        "features, but not for dbscan and hdbscan; the time of spectral, hierarchical "
+        "and kmedoids then grows with the cube of the rows.",
     )
     scaling: Literal["standard", "minmax", "unit_norm", "none"] = Field(
         default="standard",
@@ -178,8 +178,8 @@ class OmniFC(Params):
                     "features 'distance_rows' need distances 'all': a row's distances to all "
                     "rows are its features"
                 )
-            if self.algorithm == "hdbscan":
-                raise ValueError("hdbscan needs features 'embedding'")
+            if by_density:
+                raise ValueError(f"{self.algorithm} needs features 'embedding'")
         return self
 
     @property

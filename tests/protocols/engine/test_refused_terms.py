@@ -77,7 +77,7 @@ CASES: dict[str, list[tuple[tuple[int, int], dict[str, Any], str]]] = {
         (ROWS, {**LANDMARKS, "features": "distance_rows"}, "need distances 'all'"),
         (ROWS, {**LANDMARKS, "algorithm": "hdbscan"}, "leave out n_clusters"),
         (
-            *(ROWS, {**NMF, "algorithm": "hdbscan", "n_clusters": None}),
+            *(ROWS, {**NMF, "algorithm": "dbscan", "n_clusters": None}),
             "needs features 'embedding'",
         ),
     ],
