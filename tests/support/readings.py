@@ -154,9 +154,11 @@ def play_example(example: Example[Any]) -> ReadSession:
 
 def has_hidden_answers(session: Session) -> bool:
     """Return whether parties send numbers that nobody reads alone."""
+    received = [packets.parse(sent.payload) for sent in session.received_messages]
     kinds = {
-        packets.parse(sent.payload).header.record["kind"]
-        for sent in session.received_messages
+        packet.header.record["kind"]
+        for packet in received
+        if any(array.size for array in packet.arrays.values())
     }
     stages = catalogue.protocol(session.session.terms.protocol.name).stages(
         session.session.params, session.session.layout
