@@ -159,19 +159,15 @@ def _finish_session(
 
 
 def _enter_phase(session: LlfSession, state: messages.UpdateState, phase: str) -> Ask:
-    """Ask all parties that are not left out.
-
-    `gather` asks those that answered `close`, so that figures are of the same rows as
-    the means, unless they are so few that the session would end if one were absent.
-    """
+    """Ask all parties that are not left out."""
     available = state.sits_out == 0
     if available.sum() < session.params.least_parties:
         available = np.ones_like(available)  # rather than end the session
-    sits_out = np.maximum(state.sits_out - 1, 0)
-    cohort = available.astype(np.uint8)
-    if phase == "gather" and state.closed_by.sum() > (session.params.quorum or 0):
-        cohort = state.closed_by
-    state = state.replace(phase=phase, cohort=cohort, sits_out=sits_out)
+    state = state.replace(
+        phase=phase,
+        cohort=available.astype(np.uint8),
+        sits_out=np.maximum(state.sits_out - 1, 0),
+    )
     return _ask_cohort(session, state)
 
 

@@ -178,15 +178,31 @@ def test_who_is_away_at_the_end_gets_its_labels_all_the_same(
     ends_alike(s, expected({}))
 
 
-def test_who_missed_the_means_replaces_a_party_that_misses_the_figures() -> None:
+@pytest.mark.parametrize(
+    ("no_means", "no_figures"),
+    [(["r1c1", "r4c1"], ["r2c1"]), (["r5c1"], ["r1c1", "r2c1"])],
+)
+def test_who_missed_the_means_replaces_parties_that_miss_the_figures(
+    no_means: list[str], no_figures: list[str]
+) -> None:
     s = session()  # five parties; three are enough
     s.play_until(messages.Close)
-    s.play_round(absent=["r1c1", "r4c1"])
+    s.play_round(absent=no_means)
     s.play_round()
     assert chain_kind(s) == "gather"
-    s.play_round(absent=["r2c1"])
+    s.play_round(absent=no_figures)
     s.run_to_end()
     ends_alike(s, expected({}))
+    outcome = s.outcomes()["r3c1"]
+    pooled, counted = (
+        np.vstack([b for n in s.data if n not in away for b in s.data[n].batches()])
+        for away in (no_means, no_figures)
+    )
+    labels, V = cdist(pooled, outcome.centroids).argmin(axis=1), outcome.centroids
+    means = np.array([pooled[labels == c].mean(axis=0) for c in range(len(V))])
+    distances = cdist(counted, means)[range(len(counted)), cdist(counted, V).argmin(1)]
+    assert outcome.cluster_sizes.sum() == len(counted)
+    assert outcome.figures[0].inertia == pytest.approx(np.square(distances).sum())
 
 
 def test_a_cluster_of_parties_that_missed_the_means_is_not_published() -> None:
