@@ -472,6 +472,8 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         disclosures |= disclosures_to(Reader.GROUP, Kind.SUMS)
         if params.fuzzy and params.small_cohorts == "allow":
             disclosures |= disclosures_to(Reader.GROUP, Kind.VALUES)
+        if params.publish != "nothing":
+            disclosures |= disclosures_to(Reader.OUTSIDE, Kind.SIZES)
         if params.publish == "centroids":
             disclosures |= disclosures_to(Reader.OUTSIDE, Kind.MEANS)
         return disclosures

@@ -218,8 +218,9 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         )
 
     def disclosures(self, params: Mixture, layout: Layout) -> frozenset[Disclosure]:
-        """Return what is disclosed to parties and, if means are published, to others."""
+        """Return what is disclosed to parties, and the published sizes and means."""
         disclosures = disclosures_to(Reader.GROUP, Kind.MEANS, Kind.SUMS, Kind.LABELS)
+        disclosures |= disclosures_to(Reader.OUTSIDE, Kind.SIZES)
         if params.publish == "centroids":
             disclosures |= disclosures_to(Reader.OUTSIDE, Kind.MEANS)
         return disclosures

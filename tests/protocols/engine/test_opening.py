@@ -11,6 +11,7 @@ from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params
 from clustering_protocols.contract.disclosures import (
+    Disclosure,
     Kind,
     Reader,
     check_disclosures,
@@ -21,6 +22,7 @@ from clustering_protocols.contract.disclosures import (
 )
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.protocols.mixture import Mixture
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.session_terms import check_terms, disclosures_of_terms
 from clustering_protocols.terms.preparation import Preparation, Treatment
@@ -118,10 +120,21 @@ def test_pooled_fillings_show_means_to_those_who_pool_them() -> None:
     )
 
 
+@pytest.mark.parametrize("publish", ["centroids", "sizes", "nothing"])
+def test_published_sizes_are_declared(publish: Any) -> None:
+    published = [LosslessFederated(n_clusters=3, publish=publish)]
+    if publish != "nothing":
+        published.append(Mixture(n_clusters=3, publish=publish))
+    for params in published:
+        declared = disclosures_of_terms(drawn_terms.drawn(params, Layout.lattice(3)))
+        sizes = Disclosure(Reader.OUTSIDE, Kind.SIZES)
+        assert (sizes in declared) == (publish != "nothing")
+
+
 def test_terms_of_several_runs_declare_their_sizes() -> None:
     params, runs = LosslessFederated(n_clusters=3), Evaluation(n_clusters=(2, 3))
-    one = drawn_terms.drawn(params, Layout.lattice(3))
-    several = drawn_terms.drawn(params, Layout.lattice(3), evaluation=runs)
+    one = drawn_terms.drawn(params, Layout.lattice(1, 3))
+    several = drawn_terms.drawn(params, Layout.lattice(1, 3), evaluation=runs)
     sizes = disclosures_to(Reader.OUTSIDE, Kind.SIZES)
     assert disclosures_of_terms(several) - disclosures_of_terms(one) == sizes
 
