@@ -16,14 +16,14 @@ import type { FinalMeans, RowsRound } from "./following.ts";
 
 /** A party's sums around centroids, in whole units; see {@link checkOwnRows}. */
 export function sumRows(
-  { context, params, updates }: RowsRound,
+  { context, params, updates, ownShare }: RowsRound,
   rows: Points,
   centroids: Points,
 ) {
   const { fuzzifier } = params;
   if (fuzzifier === undefined) return sumNearest(rows, centroids, updates.units);
   checkOwnRows(params, rows.length, updates.units.length);
-  checkValues(params, context.agreement, rows);
+  if (!ownShare.asked) checkValues(params, context.agreement, rows);
   return sumByDegrees(rows, centroids, updates, fuzzifier);
 }
 
