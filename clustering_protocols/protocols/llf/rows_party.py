@@ -144,7 +144,7 @@ def _reply_update(view: RowsRound, task: messages.Update, data: DataSource) -> R
             view.context, lambda: rows_round.nearest_centroids(view, data, V)
         )
     state = state.model_copy(update={"asked": task.number, "own": own})
-    remember = [view.initial_centroids(), state, history]
+    remember = [*view.start_to_remember(), state, history]
     return Reply(contribution=contribution, remember=remember, asks=asks)
 
 
@@ -216,7 +216,7 @@ def _reply_close(view: RowsRound, task: messages.Close, data: DataSource) -> Rep
     share = view.mask_share(words, task.members, f"closing/{state.number}")
     return Reply(
         contribution=messages.ClosingShare(**share),
-        remember=[view.initial_centroids(), state, rows, history],
+        remember=[*view.start_to_remember(), state, rows, history],
         notes={
             "own rows that all others together could compute, at most": min(
                 history.count_derivable_rows(data.n_rows), data.n_rows
@@ -234,7 +234,7 @@ def _reply_gather(view: RowsRound, task: messages.Gather, data: DataSource) -> R
     share = view.mask_share(words, task.members, f"gathered/{state.number}")
     return Reply(
         contribution=messages.GatheredSizes(**share),
-        remember=[view.initial_centroids(), state, rows, final],
+        remember=[*view.start_to_remember(), state, rows, final],
     )
 
 

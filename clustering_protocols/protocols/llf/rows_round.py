@@ -308,6 +308,11 @@ class RowsRound:
         ]
         return [state for state in states if state is not None]
 
+    def start_to_remember(self) -> list[StartCentroids]:
+        """Return the initial centroids unless later centroids are in memory already."""
+        moved = self.context.memory.get(messages.Centroids)
+        return [self.initial_centroids()] if moved is None else []
+
     def initial_centroids(self) -> StartCentroids:
         """Return the initial centroids, received from a party or computed by all."""
         if self.params.start in FROM_PARTIES:

@@ -30,6 +30,7 @@ from clustering_protocols.protocols.llf.maths import (
     split_sums,
 )
 from clustering_protocols.protocols.llf.rows_party import RowsParty
+from clustering_protocols.protocols.llf.rows_round import RowsRound
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.simulation import Session
@@ -122,6 +123,16 @@ def test_who_comes_back_gets_the_totals_that_it_missed() -> None:
     known = [s.recall(slot, messages.Centroids) for slot in tasks]
     assert len({each.centroids.tobytes() for each in known}) == 1
     assert {each.number for each in known} == {3}
+
+
+def test_the_start_is_found_with_the_first_update_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    s = session()
+    s.play_until(messages.Update, 2)
+    monkeypatch.delattr(RowsRound, "initial_centroids")
+    s.run_to_end()
+    ends_alike(s, expected({}))
 
 
 def chain_kind(s: Session) -> str:
