@@ -147,9 +147,9 @@ def audit_degrees(
         reason = f"'{SUMS_LIMIT}' is {limit:g}"
         if limit >= SHARE:  # real numbers would have been enough
             reason = "Columns repeat their values"
+        advice = remedy(n_unknown * allowed) if allowed else f"Raise '{SUMS_LIMIT}'."
         raise GuardRefused(
-            f"{reason}: totals would show which rows the parties have. "
-            f"{remedy(n_unknown * allowed)}"
+            f"{reason}: totals would show which rows the parties have. {advice}"
         )
     before = 0.0 if own is None else own.equations
     return DegreeSums(equations=before + equations / n_unknown, unknowns=n_unknown)

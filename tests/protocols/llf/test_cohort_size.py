@@ -100,6 +100,13 @@ def test_a_lower_limit_says_how_many_updates_fit() -> None:
     played(4)
 
 
+def test_where_no_sum_is_allowed_the_limit_is_what_helps() -> None:
+    s = begun([50] * 3, max_iter=3, choices={"r2c1": {"sums_limit": 0}})
+    with pytest.raises(GuardRefused, match="Raise 'sums_limit'") as refused:
+        s.run_to_end()
+    assert "clusters" not in str(refused.value)
+
+
 def test_rounds_that_fit_are_said_before_anybody_joins() -> None:
     params, layout = Llf(n_clusters=2, algorithm="fuzzy_cmeans"), Layout.lattice(3)
     (sentence,) = result_warnings.find_session_warnings(params, layout, [2])
