@@ -414,6 +414,8 @@ _FIRST_ROUND = 8
 """The round before the first update."""
 _PLACES = {"sum_0": 0, "sum_1": 3, "count_0": 9, "count_1": 10}
 """Places of words in a total: sums of the first column, and counts, of two clusters."""
+_OF_FIRST_RUN = 7
+"""The updates of the first of two runs."""
 
 
 def of_runs_of_rows(forger: Forger) -> list[Refusal]:
@@ -422,6 +424,8 @@ def of_runs_of_rows(forger: Forger) -> list[Refusal]:
     one = StartCentroids(centroids=start.centroids[:1])
     far = StartCentroids(centroids=start.centroids + 1e101)
     proposal = forger.task("propose", 0)
+    round_ = forger.task("update", _OF_FIRST_RUN).address.round
+    of_second_run = FalsifiedSum(ColumnSecret, "update/1", round_)
     return forger.refuse(
         (
             *("settle", 0, "task-refused"),
@@ -451,6 +455,14 @@ def of_runs_of_rows(forger: Forger) -> list[Refusal]:
         (
             *("tell", 0, _FAILED),
             {"sizes of other rows": lambda p: raise_item(p, "gathered", 0, 1)},
+        ),
+        (
+            *("update", _OF_FIRST_RUN + 1, _FAILED),
+            {
+                "a first total of other rows than the other run's": lambda p: (
+                    forger.falsify(p, "totals", of_second_run, {0: 1000})
+                )
+            },
         ),
     )
 
