@@ -36,6 +36,9 @@ _CREDENTIALED = "/v1/sessions"
 ALIVE_PATH: Final = "/healthz"
 """The path that tells whether the process is alive; it has no limits on requests."""
 
+READY_PATH: Final = "/readyz"
+"""The path that tells whether the process can serve; only its rate is limited."""
+
 
 def client_address(scope: Scope) -> str:
     """Return the client's address, by which requests without a credential are counted."""
@@ -174,7 +177,7 @@ class RequestLimits:
         if (refusal := _refuse_large(scope, headers, limit)) is not None:
             await refusal(scope, receive, body.send)
             return
-        if scope["path"] == ALIVE_PATH:  # answered even when the pool is full
+        if scope["path"] in {ALIVE_PATH, READY_PATH}:  # answered though pools are full
             await self._app(scope, body.receive, body.send)
             return
         pool = self.unauthenticated if is_unauthenticated else self.callers

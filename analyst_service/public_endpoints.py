@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
 
-from analyst_service.middleware import ALIVE_PATH
+from analyst_service.middleware import ALIVE_PATH, READY_PATH
 from analyst_service.requests import AdmittingRoute, ServiceDep
 from analyst_service.settings import Settings
 from clustering_protocols import catalogue
@@ -213,7 +213,7 @@ async def get_health() -> Health:
     return Health()
 
 
-@health_router.get("/readyz")
+@health_router.get(READY_PATH)
 def get_readiness(service: ServiceDep) -> Health:
     """Return 200 if the database and the blob storage can be used, and 503 otherwise.
 

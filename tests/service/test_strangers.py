@@ -188,7 +188,8 @@ def test_strangers_that_fall_silent_take_no_place_from_a_caller(
             with silent(api, 3, address="192.0.2.2") as others:
                 wait_for(lambda: sum(request.done() for request in others) == 1)
                 assert api.send("GET", "/v1/sessions", key).status_code == 200
-                assert api.send("GET", "/healthz").status_code == 200
+                for probe in ("/healthz", "/readyz"):
+                    assert api.send("GET", probe).status_code == 200
                 body = PARTS.layout.model_dump(mode="json")
                 terms = {"protocol": {"name": "dummy"}, "layout": body}
                 opened = api.send("PUT", "/v1/sessions/s", key, json=terms)
