@@ -209,7 +209,8 @@ class FileDraft:
         self.path = path
         self._store = store
         self._hash = sha256()
-        self._file = path.open("xb")
+        with _translate_disk_errors():
+            self._file = path.open("xb")
         self.is_stored = False
         self.size = 0
 

@@ -252,12 +252,10 @@ class Service:
     def _check_ready(self) -> None:
         if not self.database.has_current_schema():
             raise Unavailable("The database has the schema of another release.")
-        with suppress(StorageFull):  # parties can still fetch results
-            self.room()
         try:
-            self.blobs.check_writable()
-        except StorageFull:
-            pass  # as above; sweeps make room
+            for check in (self.room, self.blobs.check_writable):
+                with suppress(StorageFull):  # parties can still fetch; sweeps make room
+                    check()
         except OSError as error:
             raise Unavailable(
                 f"The data folder cannot be written ({errno.errorcode.get(error.errno or 0, 'no errno')})."

@@ -234,6 +234,15 @@ def no_room(monkeypatch: pytest.MonkeyPatch, where: str) -> Iterator[None]:
             error = OperationalError("INSERT", {}, sqlite3.OperationalError())
             error.orig = cause
             context.setattr(Database, "write", failing(1, error))
+        elif where == "opening":
+            open_file = Path.open
+
+            def open_on_full_disk(path: Path, mode: str = "r", *args: Any) -> Any:
+                if mode == "xb":
+                    raise full
+                return open_file(path, mode, *args)
+
+            context.setattr(Path, "open", open_on_full_disk)
         elif where == "sync":
             context.setattr(os, "fsync", Mock(side_effect=full))
         else:
@@ -250,7 +259,9 @@ def no_room(monkeypatch: pytest.MonkeyPatch, where: str) -> Iterator[None]:
 
 
 @pytest.mark.threat(59)
-@pytest.mark.parametrize("where", ["streaming", "sealing", "sync", "database"])
+@pytest.mark.parametrize(
+    "where", ["opening", "streaming", "sealing", "sync", "database"]
+)
 def test_a_full_disk_is_reported_and_the_upload_works_later(
     session: ByHand, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
