@@ -97,7 +97,12 @@ def deal(
                 f"{n_rows} rows need a class each; the shape is {class_labels.shape}.",
                 field="classes",
             )
-        if (class_labels != class_labels).any():  # NaN
+        try:
+            is_incomplete = (class_labels != class_labels).any()  # NaN
+            is_incomplete |= None in class_labels.tolist()
+        except TypeError:  # the NA of pandas is neither equal nor unequal to itself
+            is_incomplete = True
+        if is_incomplete:
             raise InvalidParameters("some rows have no class.", field="classes")
         rows = deal_classes(
             class_labels, layout.n_row_groups, concentration, rng, fewest=fewest

@@ -108,6 +108,17 @@ def test_what_is_dealt_out_is_fitted_and_drawn_again() -> None:
         ({"classes": CLASSES[:9], "concentration": 1.0}, "150 rows need a class each"),
         ({"classes": CLASSES, "concentration": 0.0}, "a number above 0"),
         ({"classes": [np.nan, *CLASSES[1:]], "concentration": 1.0}, "have no class"),
+        *(
+            ({"classes": ["a", missing] * 75, "concentration": 1.0}, "have no class")
+            for missing in (None, pd.NA, pd.NaT)
+        ),
+        (
+            {
+                "classes": pd.Series(["a", pd.NA] * 75, dtype="string"),
+                "concentration": 1,
+            },
+            "have no class",
+        ),
         ({"layout": (4, 1), "classes": CLASSES, "concentration": 1e-9}, "10,000 draws"),
         ({"table": X[0]}, r"the shape \(4,\)"),
     ],
