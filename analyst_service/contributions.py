@@ -21,6 +21,7 @@ from analyst_service.models import Contribution, Session, Task, UTCDateTime, tab
 from analyst_service.sessions import (
     check_byte_quota,
     find_sessions,
+    lock_owners,
     require_not_ended,
     require_not_stopped,
     visible_session,
@@ -250,6 +251,8 @@ def store_uploads(
     callers = [upload.caller for upload in uploads]
     valid, now = find_valid_ids(db, callers), db.now()
     sessions = _load_sessions(db, callers, lock=True)
+    if quota is not None:
+        lock_owners(db, {session.owner_id for session in sessions.values()})
     tasks = _load_open_tasks(db, sessions, callers)
     fresh: dict[SlotAttempt, Contribution] = {}
 
@@ -271,7 +274,7 @@ def store_uploads(
             for row in fresh.values()
             if sessions[row.session_id].owner_id == session.owner_id
         )
-        check_byte_quota(db, session, upload.size, quota, unstored=unstored, lock=True)
+        check_byte_quota(db, session, upload.size, quota, unstored=unstored)
         if upload.draft is not None:
             upload.draft.store_as_blob()
         fresh[place] = Contribution(

@@ -286,7 +286,6 @@ def check_byte_quota(
     quota: int | None,
     *,
     unstored: int = 0,
-    lock: bool = False,
 ) -> None:
     """Raise :class:`QuotaReached` if ``size`` more bytes exceed the owner's quota.
 
@@ -294,13 +293,9 @@ def check_byte_quota(
         for no limit.
     unstored: the number of bytes that this transaction will store but has not inserted
         yet.
-    lock: whether to lock the owner's row, so that of two simultaneous requests the
-        second one sees what the first one stored.
     """
     if quota is None:
         return
-    if lock:
-        _lock_owner(db, session.owner_id)
     stored = sa.func.coalesce(sa.func.sum(Contribution.size), 0)
     query = sa.select(stored).join(Session, Session.id == Contribution.session_id)
     of_owner = query.where(Session.owner_id == session.owner_id, _IS_OPEN)
@@ -312,9 +307,13 @@ def check_byte_quota(
         )
 
 
-def _lock_owner(db: Transaction, owner_id: str) -> None:
-    query = sa.select(Credential.id).where(Credential.id == owner_id)
-    db.execute(query.with_for_update(key_share=True))
+def lock_owners(db: Transaction, owner_ids: Collection[str]) -> None:
+    """Lock the keys of these owners, in the order of their ids.
+
+    Of two simultaneous requests the second one then sees what the first one stored.
+    """
+    query = sa.select(Credential.id).where(Credential.id.in_(owner_ids))
+    db.execute(query.order_by(Credential.id).with_for_update(key_share=True))
 
 
 def create_session(
@@ -339,7 +338,7 @@ def create_session(
             raise SessionExists(f"The id {name!r} is taken.")
         return existing, False
     if quota is not None:
-        _lock_owner(db, caller.credential_id)
+        lock_owners(db, [caller.credential_id])
         own = Session.owner_id == caller.credential_id
         used = db.scalar(sa.select(sa.func.count(Session.id)).where(own, _IS_OPEN)) or 0
         if used >= quota:

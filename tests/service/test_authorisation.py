@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 import httpx
@@ -12,9 +13,10 @@ from click.testing import Result
 from support.analyst_process import wait_for
 from support.in_process import Api, StartApi
 
-from analyst_service.credentials import Role
+from analyst_service.contributions import Upload, store_uploads
+from analyst_service.credentials import Role, authenticate, record_last_uses
 from analyst_service.members import TOKEN_SECONDS
-from analyst_service.models import Credential
+from analyst_service.models import Credential, Session
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from party_sdk.analyst_client.requests import contribution_headers
@@ -392,6 +394,40 @@ def test_uploads_over_the_quota_are_refused_without_a_trace(
         # a repeat of what is stored, and other coordinators, meet no quota
         assert session.put(stored, content[stored]).status_code == 200
         assert other.put(B, other.reply(B)).status_code == 201
+
+
+@pytest.mark.postgres
+def test_uploads_of_several_coordinators_do_not_block_the_record_of_uses(
+    start_api: StartApi, postgres_url: str
+) -> None:
+    """Both lock the coordinators' keys in the same order, so there is no deadlock."""
+    with start_api(database_url=postgres_url, quota_bytes=QUOTA) as api:
+        database, now = api.service.database, api.clock.now()
+        sessions = [api.open(Dummy(), PARTS).join() for _ in range(2)]
+        with database.read() as db:
+            owner = {s: db.get_one(Session, s.id).owner_id for s in sessions}
+            first, last = sorted(sessions, key=owner.__getitem__)
+            headers = [f"Bearer {session.tokens[A]}" for session in (last, first)]
+            callers = authenticate(db, headers)
+        uploads = [
+            Upload(caller, session.id, 1, 1, sha256(content).hexdigest(), len(content))
+            for caller, session in zip(callers, (last, first), strict=True)
+            for content in [session.reply(A)]
+        ]
+
+        def store() -> list[Any]:
+            with database.write() as db:
+                stored, _ = store_uploads(db, uploads, QUOTA, lambda *_: None)
+                return stored
+
+        with ThreadPoolExecutor(1) as threads, database.write() as db:
+            record_last_uses(db, {owner[first]: now})
+            storing = threads.submit(store)
+            with pytest.raises(TimeoutError):
+                storing.result(0.3)
+            record_last_uses(db, {owner[last]: now})
+            db.commit()
+            assert [is_new for _, is_new in storing.result(60)] == [True, True]
 
 
 @pytest.mark.usefixtures("in_blobs")
