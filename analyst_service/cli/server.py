@@ -128,13 +128,13 @@ def _set_up_empty_database(settings: Settings, host: str, port: int) -> None:
             if database.schema_revision() is not None:
                 return  # another process was first
             migrate_schema(connection)
-            with Transaction(connection, database.clock, autoflush=True) as db:
-                role, seconds = credentials.Role.COORDINATOR, 365 * 86_400
-                _, secret = credentials.create_key(
-                    db, role, "first key", seconds, operator()
-                )
-                db.commit()
+            db = Transaction(connection, database.clock, autoflush=True)
+            role, seconds = credentials.Role.COORDINATOR, 365 * 86_400
+            _, secret = credentials.create_key(
+                db, role, "first key", seconds, operator()
+            )
             _show_first_key(settings, secret)
+        db.commit()  # logs the key, which the transaction around it has committed
 
 
 def _show_first_key(settings: Settings, secret: str) -> None:

@@ -6,6 +6,7 @@ import os
 import re
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -14,7 +15,7 @@ import pytest
 from click.testing import Result
 from sqlalchemy import make_url
 from sqlalchemy.exc import OperationalError
-from support.databases import Databases
+from support.databases import BOTH_DATABASES, Databases
 from support.in_process import Api
 
 from analyst_service.credentials import Role, create_key, revoke_tokens
@@ -154,15 +155,29 @@ def test_an_empty_folder_becomes_an_analyst_with_one_key(
 
 
 @pytest.mark.usefixtures("serves")
+@pytest.mark.parametrize("kind", BOTH_DATABASES)
+@pytest.mark.parametrize(
+    "step", ["credentials.create_key", "cli.server._show_first_key"]
+)
 def test_a_start_that_died_before_its_first_key_is_repeated(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run,
+    tmp_path: Path,
+    databases: Databases,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    kind: str,
+    step: str,
 ) -> None:
-    with monkeypatch.context() as patch:
-        died = Mock(side_effect=KeyboardInterrupt)
-        patch.setattr("analyst_service.credentials.create_key", died)
-        assert run("serve").exit_code != 0
-    assert run("serve").exit_code == 0
-    assert (tmp_path / "data" / "coordinator.key").exists()
+    with databases.empty(kind, tmp_path) as url, caplog.at_level(logging.INFO):
+        serve = partial(run, "serve", "--init", COTERIE_DATABASE_URL=url)
+        with monkeypatch.context() as patch:
+            died = Mock(side_effect=KeyboardInterrupt)
+            patch.setattr(f"analyst_service.{step}", died)
+            assert serve().exit_code != 0
+        assert "key-made" not in caplog.messages
+        assert serve().exit_code == 0
+        assert caplog.messages.count("key-made") == 1
+        assert (tmp_path / "data" / "coordinator.key").exists()
 
 
 @pytest.mark.usefixtures("serves")
