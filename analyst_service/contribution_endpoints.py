@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -31,7 +31,6 @@ from analyst_service.contributions import (
     record_first_sending,
     store_uploads,
 )
-from analyst_service.credentials import Caller
 from analyst_service.database import Transaction, lock_digests
 from analyst_service.middleware import PoolPlace
 from analyst_service.models import Contribution
@@ -119,14 +118,6 @@ async def wait_for_task(
 _PIECE_BYTES = 1 << 18
 
 
-class IncomingBody(NamedTuple):
-    """A body that is still arriving, with its announced length and SHA-256 (hex)."""
-
-    pieces: AsyncIterator[bytes]
-    length: int
-    announced: str
-
-
 def parse_body_headers(headers: Mapping[str, str], max_bytes: int) -> tuple[int, str]:
     """Return the length and SHA-256 (hex) that the headers of an upload announce.
 
@@ -150,12 +141,7 @@ def parse_body_headers(headers: Mapping[str, str], max_bytes: int) -> tuple[int,
 
 
 async def receive_and_store(
-    service: Service,
-    caller: Caller,
-    session: str,
-    round_: int,
-    attempt: int,
-    body: IncomingBody,
+    service: Service, upload: Upload, pieces: AsyncIterator[bytes]
 ) -> Stored:
     """Receive a contribution and store it; return its row and whether it is new.
 
@@ -164,11 +150,10 @@ async def receive_and_store(
     is refused before it is read. A repeated upload is read as well, to verify that its
     body matches the announced digest.
     """
-    upload = Upload(caller, session, round_, attempt, body.announced, body.length)
     store = partial(_check_and_store, service)
     draft, last = None, b""
-    if body.length < ROW_BYTES:
-        last = await receive_body(body, None)
+    if upload.size < ROW_BYTES:
+        last = await receive_body(pieces, upload.size, None)
         with suppress(TaskIsBlob):
             return await service.storing.submit(store, replace(upload, content=last))
     else:
@@ -181,14 +166,14 @@ async def receive_and_store(
         )
         requirements = None if isinstance(admitted, Contribution) else admitted
         if requirements is not None:
-            service.require_room(body.length)
+            service.require_room(upload.size)
         if draft is not None:
-            last = await receive_body(body, draft)
+            last = await receive_body(pieces, upload.size, draft)
         await run_in_threadpool(
             finish_and_check_body,
             draft,
             last,
-            body.announced,
+            upload.digest,
             requirements,
             service.blobs.map,
         )
@@ -238,7 +223,9 @@ def _check_and_store(
     return stored
 
 
-async def receive_body(body: IncomingBody, draft: FileDraft | None) -> bytes:
+async def receive_body(
+    pieces: AsyncIterator[bytes], length: int, draft: FileDraft | None
+) -> bytes:
     """Write a body to a draft as it arrives, and return the bytes not written yet.
 
     A short body has no draft, so all of it is returned. Hashing and writing run in a
@@ -250,18 +237,18 @@ async def receive_body(body: IncomingBody, draft: FileDraft | None) -> bytes:
     pending: list[bytes] = []
     pending_bytes = arrived = 0
     try:
-        async for piece in body.pieces:
+        async for piece in pieces:
             pending.append(piece)
             pending_bytes += len(piece)
             arrived += len(piece)
-            if arrived > body.length:
+            if arrived > length:
                 raise Malformed("The body is longer than its Content-Length.")
             if draft is not None and pending_bytes >= _PIECE_BYTES:
                 await run_in_threadpool(draft.write, b"".join(pending))
                 pending, pending_bytes = [], 0
     except ClientDisconnect:
         raise Malformed("The connection ended before the end of the body.") from None
-    if arrived != body.length:
+    if arrived != length:
         raise Malformed("The body is shorter than its Content-Length.")
     return b"".join(pending)
 
@@ -369,12 +356,10 @@ async def put_contribution(
     """
     max_bytes = service.settings.max_body_bytes
     length, announced = parse_body_headers(request.headers, max_bytes)
-    body = IncomingBody(request.stream(), length, announced)
+    upload = Upload(caller, session_id, round_, attempt, announced, length)
     # Subscribe before storing the answer, because the next task may follow immediately.
     with service.notifier.subscribe(caller.session_id or "") as waiter:
-        stored, is_new = await receive_and_store(
-            service, caller, session_id, round_, attempt, body
-        )
+        stored, is_new = await receive_and_store(service, upload, request.stream())
         response.status_code = 201 if is_new else 200
         fields = {name: getattr(stored, name) for name in _RECEIPT_FIELDS}
         receipt = Receipt(session=session_id, **fields)
