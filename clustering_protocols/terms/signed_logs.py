@@ -8,15 +8,17 @@ suffice to verify the signatures.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import (
     AwareDatetime,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     NonNegativeInt,
     ValidationError,
+    model_validator,
 )
 
 from clustering_protocols.common.errors import (
@@ -64,16 +66,33 @@ def _build_receipt_bytes(receipt: Receipt) -> bytes:
 # Audits and ledgers
 
 
+def _require_iso_text(at: object) -> object:
+    """Refuse seconds since 1970, which would be accepted as a time as well."""
+    if not isinstance(at, str) or at[10:11] != "T":
+        raise ValueError("not an ISO time")
+    return at
+
+
 class _Entry(BaseModel):
     """The fields of a line that readers of a log use; a line may have others."""
 
-    at: AwareDatetime
+    model_config = ConfigDict(strict=True)
+
+    at: Annotated[
+        AwareDatetime, Field(strict=False), BeforeValidator(_require_iso_text)
+    ]
     event: str
     slot: str | None = None
     round: NonNegativeInt | None = None
     attempt: NonNegativeInt | None = None
     digest: str | None = None
     reason: str | None = None
+
+    @model_validator(mode="after")
+    def _require_attempt(self) -> Self:
+        if self.round and self.attempt is None:
+            raise ValueError("a round needs an attempt")
+        return self
 
 
 class SignedLog(BaseModel):
@@ -109,8 +128,8 @@ class SignedLog(BaseModel):
         """Verify the signature and the chain, and return the entries of all lines.
 
         Raises KeyNotAuthentic if the holder of the key did not sign the lines.
-        Raises AuditBroken if the chain is broken, an entry has no time or event, or an
-            entry of an audit belongs to another session.
+        Raises AuditBroken if the chain is broken, an entry lacks a time, an event or the
+            attempt of its round, or an entry of an audit belongs to another session.
         """
         signed_bytes = _build_log_bytes(self.log, self.session, self.slot, self.lines)
         check_signature(self.key, signed_bytes, self.signature, f"this {self.log}")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -159,10 +160,20 @@ def test_an_audit_does_not_hold_for_another_session(
         log.verified_entries()
 
 
-@pytest.mark.parametrize("name", ["session", "at", "event"])
-def test_an_audit_that_lacks_a_field_is_broken(finished: Finished, name: str) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"session": None}, {"event": None}, {"round": 1}, {"round": "0"}),
+        *({"at": at} for at in (None, 0, "0", "2026-03-01T00:00:00")),
+    ],
+    ids=str,
+)
+def test_an_audit_with_an_absent_or_wrong_field_is_broken(
+    finished: Finished, wrong: dict[str, Any]
+) -> None:
     line = {"session": "wards", "at": "2026-03-01T00:00:00Z", "event": "opened"}
-    lines = [hash_chain.write(None, 1, {k: v for k, v in line.items() if k != name})]
+    fields = {k: v for k, v in (line | wrong).items() if v is not None}
+    lines = [hash_chain.write(None, 1, fields)]
     signed = signed_logs.sign_audit(finished.analyst, "wards", lines)
     log = finished.audit.model_copy(update={"lines": lines, "signature": signed})
     with pytest.raises(AuditBroken):
