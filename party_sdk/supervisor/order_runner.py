@@ -70,6 +70,7 @@ _SENTENCES: Final = {
     "Did each of these members read you this safety number?",
     QuestionKind.CONTRIBUTION: "You withdrew your consent. May this contribution be sent, "
     "and everything else that the sheet lists?",
+    QuestionKind.CHOICE: "May it be sent?",
 }
 
 
@@ -143,12 +144,14 @@ class OrderAsker(Asker):
 
     def approve(self, inspection: Inspection) -> bool:
         """Ask whether a contribution may be sent; the question includes its content."""
-        kind = QuestionKind.CHOICE if inspection.asks else QuestionKind.CONTRIBUTION
-        sentence = f"{inspection.asks} May it be sent?" if inspection.asks else ""
-        subject = f"{inspection.stage} {inspection.round} {inspection.attempt} {inspection.digest}"
-        if not inspection.asks:
-            consent = self.party_order.stored.consent
-            subject += f" {consent and consent.withdrawn_at}"
+        consent = self.party_order.stored.consent
+        withdrawn_at = consent and consent.withdrawn_at
+        kind = QuestionKind.CONTRIBUTION if withdrawn_at else QuestionKind.CHOICE
+        sentence = f"{inspection.asks} {_SENTENCES[kind]}".strip()
+        subject = (
+            f"{inspection.stage} {inspection.round} {inspection.attempt} "
+            f"{inspection.digest} {withdrawn_at}"
+        )
         return self.ask(kind, subject, sentence, contribution=inspection)
 
 

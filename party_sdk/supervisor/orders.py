@@ -206,7 +206,7 @@ class QuestionKind(StrEnum):
     SAFETY_NUMBER = "safety-number"
     MAPPING = "mapping"  # a new mapping differs from the stored one
     CONTRIBUTION = "contribution"  # the first one after consent was withdrawn
-    CHOICE = "choice"  # the protocol requires approval
+    CHOICE = "choice"  # the protocol asks, or an answer was refused before
 
 
 class PendingQuestion(BaseModel, frozen=True):

@@ -23,21 +23,24 @@ from clustering_protocols.common.errors import (
     NotReady,
     StorageFull,
 )
+from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.wire.states import SessionState
 from party_sdk.application.home import Home
 from party_sdk.application.outputs import Outputs
+from party_sdk.home.clock import now
 from party_sdk.home.disk_room import disk_full_error
 from party_sdk.home.store import HomeStore
 from party_sdk.party.participant import Party
-from party_sdk.party.party_session import PartySession
+from party_sdk.party.party_session import Consent, PartySession
 from party_sdk.supervisor import order_runner, supervisor
-from party_sdk.supervisor.order_runner import ExitCode, OrderRunner
+from party_sdk.supervisor.order_runner import ExitCode, OrderAsker, OrderRunner
 from party_sdk.supervisor.orders import (
     Order,
     OrderState,
     OrderStatus,
     PartyOrder,
+    PendingQuestion,
     QuestionKind,
     place_order,
 )
@@ -258,6 +261,37 @@ def test_after_a_withdrawal_a_contribution_can_be_declined(
     assert "at a terminal" in online(*resume, expect=3).stderr
     # placed anew, a person is asked again
     assert run(place(order.home, invitation, rows)) is ExitCode.AWAITS_A_PERSON
+
+
+@pytest.mark.parametrize("asks", ["", "Few rows are linked."])
+def test_only_a_withdrawn_consent_is_said_to_be_withdrawn(
+    tmp_path: Path, asks: str
+) -> None:
+    """A yes to the choice is no yes to everything that was withdrawn later."""
+    order = PartyOrder(tmp_path, "s", SLOT)
+    order.save_order(Order(invitation=""))
+    order.stored._save_consent(Consent(sheet="", at=now(), is_held=True))
+    found = Inspection(
+        stage="a", round=1, attempt=0, kind="k", values={}, arrays=(), envelopes=(),
+        n_bytes=1, notes={}, asks=asks,
+    )  # fmt: skip
+
+    def asked() -> PendingQuestion:
+        with pytest.raises(order_runner.DecisionPending):
+            OrderAsker(order).approve(found)
+        question = order.question()
+        assert question is not None
+        return question
+
+    first = asked()
+    assert first.kind is QuestionKind.CHOICE
+    assert first.sentence == f"{asks} May it be sent?".strip()
+    order.answer(first.id, yes=True)
+    assert OrderAsker(order).approve(found)
+    order.stored.withdraw_consent()
+    second = asked()
+    assert second.kind is QuestionKind.CONTRIBUTION
+    assert second.sentence.startswith(f"{asks} You withdrew your consent.".strip())
 
 
 def test_a_declined_safety_number_sends_nothing(
