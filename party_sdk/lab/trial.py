@@ -41,6 +41,12 @@ _CODES_REMEDY: Final = (
     'If such values mean "missing", clusters of this trial may be these codes: correct '
     "the table, or list the codes in a mapping and use `coterie simulate --mapping`."
 )
+_CODES_CAUTION: Final = (
+    "Some values are far from all others, as codes of missing values are: clusters of "
+    "this trial may be these codes. `coterie table` shows them."
+)
+"""Stands for the outliers in a report, which may be handed on and so quotes no cell."""
+
 _SEED: Final = 0
 
 
@@ -75,12 +81,12 @@ def try_table(
     draft = draft_options(path, options)
     preparation = build_imputation(draft.schema, "mean")
     source = open_clusterable(path, replace(draft.options, preparation=preparation))
-    warnings = list(source.report.warnings)
-    if source.report.outliers:
-        warnings += [*source.report.outliers, _CODES_REMEDY]
+    warnings, outliers = list(source.report.warnings), source.report.outliers
     if on_warning is not None:
-        for warning in warnings:
+        for warning in (*warnings, *outliers, *([_CODES_REMEDY] if outliers else [])):
             on_warning(warning)
+    if outliers:
+        warnings.append(_CODES_CAUTION)
     fields = AgreedFields(dictionary=[draft.schema.used], preparation=[preparation])
     X = matrix(source)
     rows = np.sort(np.random.default_rng(_SEED).permutation(len(X))[:_MOST_ROWS])

@@ -79,6 +79,7 @@ def post_trial(request: Request) -> Response:
         ids=trial.draft.options.id_columns,
         suggested=trial.suggested,
         left_out=dict(trial.draft.left_out),
+        outliers=trial.source.report.outliers,
     )
     return render_page(request, model)
 

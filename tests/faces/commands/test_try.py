@@ -1,5 +1,6 @@
 """`coterie try`: an ordinary table gives labels and a report without a question."""
 
+import html
 import shlex
 from pathlib import Path
 
@@ -94,6 +95,10 @@ def test_codes_of_missing_values_are_named_before_anything_is_clustered(
         assert option not in result.output
     if command == "try":
         assert "clusters of this trial may be these codes" in result.output
+    if command == "try" and gaps > 1:
+        page = (tmp_path / "report.html").read_text(encoding="utf-8")
+        assert "far from all others" in page
+        assert f"'hb': 999 in {gaps} row" not in html.unescape(page)
 
 
 def test_files_of_others_are_not_replaced(terminal: Terminal, tmp_path: Path) -> None:
