@@ -487,9 +487,19 @@ def detect_dialect(text: str, settings: Dialect) -> tuple[Dialect, list[str]]:
 
 
 def _names_row_below(text: str, dialect: Dialect) -> bool:
-    """Return whether the first row names the cells of the second, which holds a value."""
-    rows = [cells for _, cells in islice(_numbered_rows(text, dialect), 2)]
-    return len({*map(len, rows)}) == 1 and _has_value(rows[-1])
+    """Return whether the first row names the cells of the second, which holds a value.
+
+    The first row holds no value, and the third has its values below those of the second:
+        otherwise the second row holds names, some of which are numbers.
+    """
+    names, *rows = [cells for _, cells in islice(_numbered_rows(text, dialect), 3)]
+    if not rows or len(names) != len(rows[0]) or _has_value(names):
+        return False
+    return _has_value(rows[0]) and all(
+        _has_value([above]) == _has_value([below])
+        for above, below in zip(rows[0], rows[-1], strict=False)
+        if not {above.strip(), below.strip()} & dialect.codes
+    )
 
 
 def split_into_rows(text: str, dialect: Dialect) -> list[list[str]]:

@@ -34,6 +34,27 @@ def test_comments_above_the_names_are_skipped(tmp_path: Path, comment: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("comment", "names"),
+    [
+        ("# exported, 2024-01-01, north", "id,2019,2020"),
+        ("#lab; export; north", "id;day1;7"),
+    ],
+)
+def test_a_comment_is_not_taken_for_names_above_names_with_numbers(
+    tmp_path: Path, comment: str, names: str
+) -> None:
+    sign = names[2]
+    rows = [f"p{n}{sign}{n}{sign}{n * 2}.5" for n in range(1, 9)]
+    path = write(tmp_path, "\n".join([comment, names, *rows]))
+    assert list_columns(path) == names.split(sign)
+
+
+def test_names_with_a_hash_may_stand_above_missing_values(tmp_path: Path) -> None:
+    path = write(tmp_path, "#id,age,weight\np1,NA,67\np2,31,\np3,32,68\n")
+    assert list_columns(path) == ["#id", "age", "weight"]
+
+
+@pytest.mark.parametrize(
     "text",
     ["2026-01-311", "2026-01-30abc", "2026-02-01/2027-01-01", "2026-01-30 or later"],
 )
