@@ -247,9 +247,10 @@ class TableSource(Source):
 
     def _sign_findings(self) -> Iterator[Finding]:
         """Yield a finding for each column with numbers that remain ambiguous."""
+        locations = self.locations()
         for name, (_, watch) in self._watches.items():
             if watch.has_two_readings:
-                [line] = self.locations().numbers_of_rows([watch.row])
+                [line] = locations.numbers_of_rows([watch.row])
                 yield Finding(
                     what=describe_readings(watch.text), line=line, column=name
                 )
