@@ -448,8 +448,10 @@ def _find_copies(source: Source, ids: Sequence[pa.Array]) -> tuple[int, ...]:
     if not len(rows):
         return ()
     excerpt = read_excerpt(source, naming=source.names.all)
-    repeated = pa.Table.from_batches(excerpt.batches).take(pa.array(rows))
-    groups = _group_rows(column.combine_chunks() for column in repeated.columns)
+    table, indices = pa.Table.from_batches(excerpt.batches), pa.array(rows)
+    groups = _group_rows(
+        column.take(indices).combine_chunks() for column in table.columns
+    )
     first: Any = np.unique(groups, return_index=True)[1]
     copies = np.delete(rows, first)[:MOST_LINES].tolist()
     lines = excerpt.locations.numbers_of_rows(copies)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from clustering_protocols.terms.schema import Schema
-from party_sdk.tables import ReadOptions, examine_table
+from party_sdk.tables import ReadOptions, drafts, examine_table
 from party_sdk.tables.drafts import draft_mapping
+from party_sdk.tables.source import RowLocations
+from party_sdk.tables.table_opening import Excerpt
 
 SCHEMA = Schema.model_validate(
     {"fields": [{"name": "age", "type": "integer"}, {"name": "crp", "type": "number"}]}
@@ -43,6 +49,25 @@ def test_rows_that_differ_in_an_unused_column_are_no_copies(tmp_path: Path) -> N
 def test_copies_are_named_among_other_rows_with_the_same_id(tmp_path: Path) -> None:
     path = write(tmp_path, visits="1 2 1 2 3")
     assert draft_mapping(path, IDS, SCHEMA).copies == (15, 16)
+
+
+def test_copies_are_found_one_column_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    names, n_rows = [f"c{i}" for i in range(100)], 4_000
+    cells = pa.array([f"{row % 2_000:0100}" for row in range(n_rows)])
+    batch = pa.record_batch([cells] * len(names), names)
+    locations = RowLocations("line", lambda: np.arange(n_rows) + 2)
+    found = Excerpt([batch], locations, ())
+    monkeypatch.setattr(drafts, "read_excerpt", lambda *_, **__: found)
+    source: Any = SimpleNamespace(names=SimpleNamespace(all=names))
+    usual = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(pool)
+    try:
+        copies = drafts._find_copies(source, [cells])
+    finally:
+        pa.set_memory_pool(usual)
+    assert len(copies) == 1_000
+    assert pool.max_memory() < 10 * cells.nbytes
 
 
 @pytest.mark.parametrize("line", ['p3,"33"a,4.75,1', 'p3,33,4.75"x,1'])
