@@ -21,9 +21,10 @@ _SESSION: Final = f"{context.SESSIONS}/{{session}}"
 def get_party(request: Request) -> Response:
     """Show what a party needs next: its terms, its table, its order or its result."""
     party = requested_party(request)
-    if party.has_result or (party.has_ended and not party.exists):
+    is_order_over = party.exists and party.status().is_over
+    if party.has_result or (party.has_ended and not is_order_over):
         return run_results.render_report_page(request, party)
-    if party.exists and (party.table is not None or party.status().is_over):
+    if is_order_over or (party.exists and party.table is not None):
         return order_pages.render_order_page(request, party)
     page = "table" if party.has_accepted else "terms"
     return redirect_to(request, f"{party.address}/{page}")

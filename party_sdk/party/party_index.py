@@ -90,7 +90,8 @@ def all_parties(home: Path) -> Iterator[PartySummary]:
         group: Group = "ended" if is_over else "asks"
         sentence = "" if is_over else _BEGUN
         if order:
-            sentence = _explain_order(party, order)
+            if not is_over or order["trouble"]:
+                sentence = _explain_order(party, order)
             if not is_over:
                 state, following = _describe_order(order), "coterie ui"
                 group = _group_of(party, order)

@@ -131,6 +131,19 @@ def test_a_cancelled_session_is_not_tried_again(
     assert "Try again unchanged" not in ended
 
 
+def test_a_party_that_ended_without_a_table_is_not_asked_for_one(
+    online: Terminal, browser: DeskBrowser
+) -> None:
+    session, invitation = opened(online)
+    given(browser, invitation)
+    accepted(browser, session)
+    order = PartyOrder(browser.desk.home, session, "r1c1")
+    assert not order.status().is_over
+    order.stored.save_journal(Journal().stop("It asked twice.", StopReason.REFUSED))
+    assert "name your table" not in texts(browser.get("/"))
+    assert browser.get(PLACE.format(session)).status_code == 200
+
+
 def test_a_party_that_stopped_for_good_is_not_tried_again(
     online: Terminal, browser: DeskBrowser, rows: Path
 ) -> None:
