@@ -74,14 +74,12 @@ def prepare_letter_folder(
             f"Invitations cannot be written to {folder}: {error.strerror}."
         ) from None
     for slot in slots:
-        invitation, letter = _letter_paths(folder, slot)
-        present = next((p for p in (invitation, letter) if p.exists()), None)
-        if present is None or (terms and _is_of(present, slot, url, terms)):
-            continue
-        raise InvalidParameters(
-            f"{present.name} is in {folder} already, perhaps of another session: name "
-            "another folder for the invitations."
-        )
+        for path in _letter_paths(folder, slot):
+            if path.exists() and not (terms and _is_of(path, slot, url, terms)):
+                raise InvalidParameters(
+                    f"{path.name} is in {folder} already, perhaps of another session: "
+                    "name another folder for the invitations."
+                )
 
 
 def write_letters(folder: Path, terms: Terms, invitations: Mapping[str, str]) -> None:

@@ -191,6 +191,9 @@ def test_only_invitations_and_letters_of_the_session_are_replaced(
     with pytest.raises(InvalidParameters, match=rf"{slots[0]}\.md is in"):
         prepare_letter_folder(tmp_path, slots, session.url, session.terms)
     prepare_letter_folder(tmp_path, slots[1:], session.url, session.terms)
+    (tmp_path / f"{slots[1]}.md").write_text("mine, beside its invitation")
+    with pytest.raises(InvalidParameters, match=rf"{slots[1]}\.md is in"):
+        prepare_letter_folder(tmp_path, slots[1:], session.url, session.terms)
 
 
 def test_a_letter_says_what_the_terms_say_for_people(house: House) -> None:
