@@ -282,7 +282,7 @@ def first_rows(path: Path, options: ReadOptions) -> tuple[list[str], list[list[s
     The preview has at most 40 columns, and none that name the rows or might hold ids.
     """
     ids = options.id_columns
-    with open_source(path, options) as source:
+    with open_source(path, replace(options, columns=None, schema=None)) as source:
         names = [name for name in source.names.all if name not in ids][:40]
         batches = read_excerpt(source, naming=names).batches if names else []
     if not batches:

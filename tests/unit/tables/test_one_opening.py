@@ -46,3 +46,19 @@ def test_a_draft_opens_its_table_once(
     monkeypatch.setattr(table_opening, "unpack_file", count)
     assert DRAFTS[draft](path)
     assert len(questions) == 1
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx", "parquet"])
+def test_first_rows_show_all_columns_even_if_few_are_clustered(
+    tmp_path: Path, ending: str
+) -> None:
+    table = pd.DataFrame({"id": ["a", "b"], "age": [1.5, 1.5], "crp": [2.5, 3.5]})
+    path = tmp_path / f"rows.{ending}"
+    if ending == "csv":
+        table.to_csv(path, index=False)
+    elif ending == "xlsx":
+        table.to_excel(path, index=False)
+    else:
+        table.to_parquet(path)
+    found = first_rows(path, ReadOptions(id_column="id", columns=["crp"]))
+    assert found == (["age", "crp"], [["1.5", "2.5"], ["1.5", "3.5"]])
