@@ -83,6 +83,7 @@ class Supervisor:
         self._stop = Event()
         self._thread = Thread(target=self._run, name="supervisor", daemon=True)
         self._orders: dict[Key, _RunningOrder] = {}
+        self._unreadable: dict[Key, int] = {}
         self.trouble: Trouble | None = None
 
     def start(self) -> None:
@@ -96,30 +97,34 @@ class Supervisor:
             self._thread.join()
 
     def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                environment = dict(os.environ)
-                self.trouble = None
-                while not self._stop.is_set():
-                    for work in list(self._orders.values()):
-                        self._handle_exit(work)
-                    self._reload_orders()
-                    for work in self._orders.values():
-                        if work.is_ready:
-                            self._start_process(work, environment)
-                    self._stop.wait(self._pause)
-            except Exception as error:  # noqa: BLE001  or no order would run any more
-                trouble = (
-                    Trouble.from_error(error)
-                    if isinstance(error, CoterieError)
-                    else Trouble.from_unexpected(error_location(error))
-                )
-                if trouble != self.trouble:
-                    self._say(f"{trouble.headline}: {trouble.detail}")
-                self.trouble = trouble
-                self._stop.wait(_RETRY_SECONDS)
-            finally:
-                self._stop_all()
+        environment = dict(os.environ)
+        try:
+            while not self._stop.is_set():
+                self._stop.wait(self._advance(environment))
+        finally:
+            self._stop_all()
+
+    def _advance(self, environment: dict[str, str]) -> float:
+        """Start each order that is ready; return the seconds until the next check."""
+        try:
+            for work in list(self._orders.values()):
+                self._handle_exit(work)
+            self._reload_orders()
+            for work in self._orders.values():
+                if work.is_ready:
+                    self._start_process(work, environment)
+        except Exception as error:  # noqa: BLE001  or no order would run any more
+            trouble = (
+                Trouble.from_error(error)
+                if isinstance(error, CoterieError)
+                else Trouble.from_unexpected(error_location(error))
+            )
+            if trouble != self.trouble:
+                self._say(f"{trouble.headline}: {trouble.detail}")
+            self.trouble = trouble
+            return _RETRY_SECONDS
+        self.trouble = None
+        return self._pause
 
     def _reload_orders(self) -> None:
         versions = order_versions(self._home)
@@ -131,13 +136,26 @@ class Supervisor:
             if work is not None and work.version == version:
                 continue
             stored = PartyOrder(self._home, *key)
-            status, order = stored.status(), stored.order()
+            try:
+                status, order = stored.status(), stored.order()
+            except (ValueError, CoterieError):
+                self._leave_out(key, version)
+                continue
             work = self._orders.setdefault(key, _RunningOrder(stored, status, order))
             if work.status.state is not status.state:
                 self._say(f"{' '.join(key)}: {status.state.value}")
             work.status, work.order, work.version = status, order, version
             if order.withdrawn is not None and work.process:
                 work.process.terminate()
+
+    def _leave_out(self, key: Key, version: int) -> None:
+        """Start no order that cannot be read, until it is changed; say so once."""
+        if self._unreadable.get(key) != version:
+            self._say(f"{' '.join(key)}: this order cannot be read")
+        self._unreadable[key] = version
+        work = self._orders.get(key)
+        if work is not None and work.process is None:
+            del self._orders[key]
 
     def _start_process(self, work: _RunningOrder, environment: dict[str, str]) -> None:
         party_order = work.party_order
@@ -185,7 +203,7 @@ class Supervisor:
     def _set_status(self, work: _RunningOrder, **changes: object) -> None:
         try:
             work.party_order.update_status(**changes)
-        except (CoterieError, OSError):
+        except (CoterieError, OSError, ValueError):
             self._say(f"{work.name}: its status cannot be written")
 
     def _stop_all(self) -> None:

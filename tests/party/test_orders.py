@@ -522,6 +522,24 @@ def test_a_supervisor_goes_on_after_an_unexpected_error(
     assert "4711" not in "".join(said)
 
 
+def test_an_unreadable_order_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = PartyOrder(tmp_path, "broken", SLOT)
+    broken.save_order(Order(invitation=""))
+    with broken.store.transaction() as database:
+        database.execute("UPDATE orders SET content = '{\"secret\": 4711}'")
+    monkeypatch.setattr(supervisor, "_RETRY_SECONDS", 0.02)
+    with supervising(monkeypatch, tmp_path, "time.sleep(60)") as (_, n_runs, said):
+        wait_for(n_runs)
+        Event().wait(0.2)
+        assert n_runs() == 1, "it is not stopped and started again and again"
+    assert [line for line in said if "broken" in line] == [
+        f"broken {SLOT}: this order cannot be read"
+    ]
+    assert "4711" not in "".join(said)
+
+
 @pytest.mark.parametrize("ends", ["withdrawn", "the supervisor is stopped"])
 def test_a_process_at_work_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str
