@@ -119,12 +119,12 @@ def invite(
     folder, letters = letters, letters or Path()
     writes_letters = folder is not None or not as_json
     if writes_letters:  # before the earlier invitations become invalid
-        free = [
+        invited = slots or [
             slot.name
             for slot in opened.status().slots
             if slot.state is not SlotState.JOINED
         ]
-        prepare_letter_folder(letters, slots or free, opened.url, opened.terms)
+        prepare_letter_folder(letters, invited, opened.url, opened.terms)
     invitations = opened.invite(slots or None)
     if writes_letters:
         write_letters(letters, opened.terms, invitations)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import About, Guards, Layout
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.cli.session.commands import invite
 from party_sdk.cli.session.create import create
 from party_sdk.coordinator.letters import (
     compose_letter,
@@ -165,6 +167,16 @@ def test_invitations_are_private_and_letters_have_no_secrets(
         assert f"coterie party terms {slot}.invitation" in text
         names = "a; b" if slot.endswith("c1") else "c; d"
         assert f"Columns of your table: {names}" in text
+
+
+def test_invitations_of_named_parties_need_no_status(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = opened(house, "spring")
+    monkeypatch.setattr(type(session), "status", Mock(side_effect=AssertionError))
+    words = ("spring", "--party", "r1c1", "--invitations", str(tmp_path / "new"))
+    done = CliRunner().invoke(invite, words, obj=lambda: house.coordinator)
+    assert done.exit_code == 0, (done.output, done.exception)
 
 
 def test_a_script_may_name_a_new_folder_of_invitations(
