@@ -48,9 +48,13 @@ class RowLocations:
     def numbers(self) -> IntArray | None:
         """The line or row number of each row, int64 (n,), counted from 1.
 
-        None if stray quotation marks make it uncertain where rows begin.
+        None if stray quotation marks make it uncertain where rows begin, or if the
+            file is gone meanwhile.
         """
-        return self._find()
+        try:
+            return self._find()
+        except OSError:
+            return None
 
     @property
     def is_certain(self) -> bool:

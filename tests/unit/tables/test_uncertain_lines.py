@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from clustering_protocols.terms.schema import Schema
-from party_sdk.tables import ReadOptions, drafts, examine_table
+from party_sdk.tables import ReadOptions, drafts, examine_table, read_table
 from party_sdk.tables.drafts import draft_mapping
 from party_sdk.tables.source import RowLocations
 from party_sdk.tables.table_opening import Excerpt
@@ -49,6 +50,13 @@ def test_rows_that_differ_in_an_unused_column_are_no_copies(tmp_path: Path) -> N
 def test_copies_are_named_among_other_rows_with_the_same_id(tmp_path: Path) -> None:
     path = write(tmp_path, visits="1 2 1 2 3")
     assert draft_mapping(path, IDS, SCHEMA).copies == (15, 16)
+
+
+def test_rows_with_one_id_are_counted_if_the_file_is_gone(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    table = read_table(path, replace(IDS, schema=SCHEMA))
+    path.unlink()
+    assert table.describe_same_ids() == "Rows 12 and 13 have the same id."
 
 
 def test_copies_are_found_one_column_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
