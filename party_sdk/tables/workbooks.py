@@ -358,8 +358,8 @@ def _cell_warnings(contents: Mapping[str, _ColumnCounts]) -> Iterator[str]:
                 kind = "a formula without a value"
                 remedy = "calculate it and save the file in Excel"
             yield (
-                f"{name!r}: {kind} ({text}) in {n} row{'s' * (n > 1)}: {remedy}, or use "
-                f"--csv missing={text} if it means a missing value."
+                f"{name!r}: {kind} ({text}) in {n} row{'s' * (n > 1)}: {remedy}; if it "
+                f'stands for no value: missing = ["{text}"] in a mapping.'
             )
 
 

@@ -120,6 +120,7 @@ def test_formulas_without_a_value_are_no_missing_values(
     said, _, table = read(path)
     assert table is None or table.report.obstacles
     assert f"a formula without a value (#NOVALUE) in {len(rows)} rows" in said
+    assert 'missing = ["#NOVALUE"] in a mapping' in said
     _, _, table = read(path, "missing=#NOVALUE")
     assert np.isnan(values_of(table)).sum() == len(rows)
 
