@@ -332,7 +332,7 @@ def find_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> NDArray[np.
             continue
         n_partitions = len(span.labels)
         if n_partitions == len(labels):
-            return span.derivable
+            return span.derivable[parents]
         basis = span.basis[parents]
         basis *= np.sqrt(sizes / span.sizes[parents])[:, None]
         with suppress(ValueError):  # another thread may have removed the span

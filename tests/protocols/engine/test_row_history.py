@@ -111,6 +111,21 @@ def test_an_audit_goes_on_from_what_the_last_one_spanned(
     assert max(decomposed[1:]) == 3
 
 
+def test_a_history_that_was_cut_back_has_more_classes_than_its_sums(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An audit before it has spanned the same partitions with fewer classes."""
+    rng, n_rows = np.random.default_rng(3), 12
+    partitions = [rng.integers(0, 3, n_rows) for _ in range(4)]
+    short = history(partitions[:2], n_rows)
+    short.find_derivable_rows()
+    long = history(partitions, n_rows)
+    cut = long.model_copy(update={"labels": long.labels[:2]})
+    found = cut.find_derivable_rows()
+    monkeypatch.setattr(row_history, "_spans", [])
+    assert found.tolist() == cut.find_derivable_rows().tolist()
+
+
 def test_of_large_tables_sums_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_history, "MOST_ROWS", 50)
     labels = np.arange(60) % 3
