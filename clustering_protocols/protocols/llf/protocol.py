@@ -376,6 +376,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
     def risks_of(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
         """Return the codes of the risks that these parameters and this layout bring."""
         rows_split, start, fuzzy = _splits_rows(layout), params.start, params.fuzzy
+        pooled = statistics.risk_codes(layout, **_pooled_statistics(params))
         codes = {
             "by-design-rows": rows_split,
             "by-design-columns": not rows_split,
@@ -391,11 +392,11 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             "start-shows-means-of-five-rows": rows_split and start == "random_party",
             "memberships-show-columns": fuzzy and not rows_split,
             "given-start-shows-rows": start == "given",
-            session_risks.TWO_PARTIES: len(layout.slots) == 2,
+            session_risks.TWO_PARTIES: len(layout.slots) == 2 and not pooled,
         }
         return [
             *(code for code, applies in codes.items() if applies),
-            *statistics.risk_codes(layout, **_pooled_statistics(params)),
+            *pooled,
             *alignment.risk_codes(params, layout),
             session_risks.BY_DESIGN,
         ]

@@ -201,6 +201,7 @@ def test_the_catalogue_lists_readers_and_risks(name: str) -> None:
     for example in known.reference().examples():
         brought = known.risks_of(example.params, example.layout)
         assert set(brought) <= {*known.risks, *session_risks.RISKS}
+        assert len(set(brought)) == len(brought)
         known.check_params(example.params, example.layout)
 
 
