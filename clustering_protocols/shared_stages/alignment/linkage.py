@@ -68,6 +68,7 @@ from clustering_protocols.secrecy.ristretto import (
     hash_values,
     hash_with_prefix,
 )
+from clustering_protocols.shared_stages.alignment.cell_values import rows_without_id
 from clustering_protocols.shared_stages.alignment.digests import (
     Digests,
     check_envelopes_after_selection,
@@ -77,6 +78,7 @@ from clustering_protocols.shared_stages.alignment.digests import (
     own_row_group,
     select_common_rows,
 )
+from clustering_protocols.shared_stages.alignment.identifiers import normalise_ids
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.shared_stages.row_selection import shared_row_groups
 from clustering_protocols.terms.terms import Layout
@@ -418,8 +420,14 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         """
         if self.alignment.match_keys or is_alone_in_row_group(context):
             return ()
-        (key,) = self.alignment.match_key_values(data)
-        ids = [name for row in rows if (name := key.values[row]) is not None]
+        if self.alignment.duplicates == "first":  # all rows decide which is the first
+            (key,) = self.alignment.match_key_values(data)
+            ids = [name for row in rows if (name := key.values[row]) is not None]
+        else:
+            every_id = data.ids or ()
+            nameless = set(rows_without_id(every_id))
+            names = [every_id[row] for row in rows if row not in nameless]
+            ids = list(normalise_ids(names, self.alignment.normalisation))
         if len(ids) < len(rows):
             raise ProtocolFailed(
                 "The analyst selects rows whose ids were not compared."

@@ -183,6 +183,19 @@ def test_rows_without_an_id_are_never_selected() -> None:
         session.answer("r1c1", lie)
 
 
+def test_only_selected_ids_are_normalised_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    session, seen = at(linkage.SelectLinked), list[str]()
+
+    def count(names: list[str], steps: Any) -> list[str]:
+        seen.extend(names)
+        return list(normalise_ids(names, steps))
+
+    monkeypatch.setattr(linkage, "normalise_ids", count)
+    selected = len(rows_of(session, "r1c1"))
+    session.answer("r1c1", session.open.tasks["r1c1"])
+    assert len(seen) == selected < len(TWO[0])
+
+
 def test_a_party_selects_no_fewer_rows_than_the_terms_ask_for() -> None:
     session = at(linkage.SelectLinked)
     few = {"rows": rows_of(session, "r1c1")[:9], "n_rows": {"r1c1": 9, "r1c2": 9}}
