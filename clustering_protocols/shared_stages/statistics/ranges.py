@@ -29,11 +29,11 @@ from clustering_protocols.contract import (
     Stage,
     leader_content,
 )
-from clustering_protocols.numerics.data_source import DataSource, measure_moments
+from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, Spec
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.statistics import magnitudes
-from clustering_protocols.shared_stages.sums import RowsSummed, column_group_members
+from clustering_protocols.shared_stages.sums import column_group_members
 
 NAME = "ranges"
 
@@ -79,6 +79,16 @@ class PooledRanges(OwnRanges):
     meaning = "The same over all parties with your columns, for these parties."
 
 
+def measure_ranges(data: DataSource) -> OwnRanges:
+    """Return the ranges of a party's rows, which are read once."""
+    low = np.full(len(data.columns), np.inf)
+    high = -low
+    for batch in data.batches():
+        np.minimum(low, batch.min(axis=0), out=low)
+        np.maximum(high, batch.max(axis=0), out=high)
+    return OwnRanges(minimum=low, maximum=high)
+
+
 def merge_ranges(parts: Sequence[OwnRanges]) -> PooledRanges:
     """Merge the ranges of several sets of rows into those of their union."""
     return PooledRanges(
@@ -102,9 +112,8 @@ class RangesParty(PartyRole[Params, Measure | Pool, OwnRanges]):
                 pooled = context.recall(PooledRanges)
                 envelopes = [PeerMessage(peer=slot, content=pooled) for slot in members]
             return Reply(contribution=PooledColumns(), envelopes=envelopes)
-        moments = measure_moments(data)
-        own = OwnRanges(minimum=moments.minimum, maximum=moments.maximum)
-        records: list[Record] = [own, RowsSummed()]
+        own = measure_ranges(data)
+        records: list[Record] = [own]
         if not leads:
             envelopes = [PeerMessage(peer=leader, content=own)]
         elif not members:

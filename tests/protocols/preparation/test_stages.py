@@ -34,6 +34,7 @@ from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.secrets import ColumnSecret, RowSecret
 from clustering_protocols.shared_stages.statistics import ranges
 from clustering_protocols.shared_stages.statistics.ranges import OwnRanges, PooledRanges
+from clustering_protocols.shared_stages.sums import RowsSummed
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
 
@@ -150,6 +151,7 @@ def test_a_column_group_pools_only_what_its_terms_need(
         memory = ended.memories[slot.name]
         found = {kind: memory.get(kind) for kind in (PooledMoments, PooledRanges)}
         assert {kind for kind, record in found.items() if record} == kinds
+        assert (memory.get(RowsSummed) is not None) == (PooledMoments in kinds)
         if moments := memory.get(PooledMoments):
             assert moments.n_rows == len(X)
             np.testing.assert_allclose(moments.mean, own.mean(axis=0))
