@@ -12,11 +12,8 @@ import numpy as np
 
 from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from clustering_protocols.contract import PartyContext, SessionContext
-from clustering_protocols.numerics.data_source import (
-    DataSource,
-    PooledMoments,
-    measure_moments,
-)
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.moments import PooledMoments, measure_moments
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.secrecy.fixed_point import EXACT_BITS, FixedPoint
 from clustering_protocols.terms.preparation import Ranges

@@ -10,12 +10,8 @@ import numpy as np
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.numerics.data_source import (
-    DataSource,
-    PooledMoments,
-    keep_rows,
-    measure_moments,
-)
+from clustering_protocols.numerics.data_source import DataSource, keep_rows
+from clustering_protocols.numerics.moments import PooledMoments, measure_moments
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.session_terms import check_terms
 from clustering_protocols.shared_stages.alignment import id_patterns

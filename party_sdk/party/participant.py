@@ -32,11 +32,8 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.contract import Outcome
 from clustering_protocols.numerics.blocks import LocalEngine
-from clustering_protocols.numerics.data_source import (
-    DataSource,
-    OwnMoments,
-    measure_moments,
-)
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.moments import OwnMoments, measure_moments
 from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.secrecy.identities import Institution

@@ -14,12 +14,8 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.contract import Placement
-from clustering_protocols.numerics.data_source import (
-    DataSource,
-    Moments,
-    OwnMoments,
-    measure_moments,
-)
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.moments import Moments, OwnMoments, measure_moments
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.statistics.units import (
     Distribution,

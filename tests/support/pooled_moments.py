@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from clustering_protocols.engine.signatures import OPENING
-from clustering_protocols.numerics.data_source import PooledMoments
+from clustering_protocols.numerics.moments import PooledMoments
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session

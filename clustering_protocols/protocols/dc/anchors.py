@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clustering_protocols.numerics.data_source import Moments
+from clustering_protocols.numerics.moments import Moments
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.preparation import Ranges

@@ -24,11 +24,10 @@ from clustering_protocols.common.limits import build_grouping_note
 from clustering_protocols.contract import Outcome, PartyRole, Placement, Reply
 from clustering_protocols.numerics.data_source import (
     DataSource,
-    PooledMoments,
     check_column_count,
     matrix,
-    measure_moments,
 )
+from clustering_protocols.numerics.moments import PooledMoments, measure_moments
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages import dominance

@@ -33,11 +33,11 @@ from clustering_protocols.contract import (
 from clustering_protocols.contract.published import ClusterOrder, order_published_first
 from clustering_protocols.numerics.data_source import (
     DataSource,
-    PooledMoments,
     check_column_count,
     iterate_batches,
 )
 from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.numerics.moments import PooledMoments
 from clustering_protocols.numerics.round_numbers import round_rows, rounding_steps
 from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.records.record import Record

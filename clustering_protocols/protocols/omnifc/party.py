@@ -22,7 +22,8 @@ import numpy as np
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.common.limits import MINIMUM_MEMBERS, build_grouping_note
 from clustering_protocols.contract import Outcome, PartyRole, PeerMessage, Reply
-from clustering_protocols.numerics.data_source import DataSource, PooledMoments, matrix
+from clustering_protocols.numerics.data_source import DataSource, matrix
+from clustering_protocols.numerics.moments import PooledMoments
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.records.record import Record

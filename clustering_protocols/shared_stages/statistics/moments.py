@@ -32,11 +32,8 @@ from typing import Annotated, Final
 import numpy as np
 
 from clustering_protocols.contract import PartyContext, SessionContext, Stage
-from clustering_protocols.numerics.data_source import (
-    DataSource,
-    PooledMoments,
-    measure_moments,
-)
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.moments import PooledMoments, measure_moments
 from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint

@@ -42,7 +42,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from clustering_protocols.contract import PartyContext
-from clustering_protocols.numerics.data_source import Moments
+from clustering_protocols.numerics.moments import Moments
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.imputation import find_filled_gaps
 from clustering_protocols.terms.preparation import ColumnPlan

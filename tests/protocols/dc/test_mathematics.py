@@ -15,11 +15,8 @@ from clustering_protocols import simulation
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.blocks import ONE_THREAD, LocalEngine
-from clustering_protocols.numerics.data_source import (
-    DataSource,
-    MatrixSource,
-    measure_moments,
-)
+from clustering_protocols.numerics.data_source import DataSource, MatrixSource
+from clustering_protocols.numerics.moments import measure_moments
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.dc import (
     Anchor,

@@ -16,7 +16,8 @@ from support.tables import cut
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import Params
-from clustering_protocols.numerics.data_source import PooledMoments, matrix
+from clustering_protocols.numerics.data_source import matrix
+from clustering_protocols.numerics.moments import PooledMoments
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC

@@ -183,7 +183,9 @@ def test_rows_without_an_id_are_never_selected() -> None:
         session.answer("r1c1", lie)
 
 
-def test_only_selected_ids_are_normalised_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_selected_ids_are_normalised_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     session, seen = at(linkage.SelectLinked), list[str]()
 
     def count(names: list[str], steps: Any) -> list[str]:

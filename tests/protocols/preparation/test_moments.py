@@ -11,7 +11,8 @@ from support.tables import cut
 from clustering_protocols.common.errors import InvalidArray, InvalidData
 from clustering_protocols.common.limits import LARGEST_NUMBER as LARGEST
 from clustering_protocols.engine import packets
-from clustering_protocols.numerics.data_source import MatrixSource, PooledMoments
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.numerics.moments import PooledMoments
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.statistics import magnitudes, moments

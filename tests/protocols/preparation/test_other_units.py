@@ -6,11 +6,8 @@ from sklearn.datasets import load_wine
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import GuardRefused
-from clustering_protocols.numerics.data_source import (
-    MatrixSource,
-    Moments,
-    measure_moments,
-)
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.numerics.moments import Moments, measure_moments
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.shared_stages.statistics.units import (
     CONVERSIONS,

@@ -24,10 +24,9 @@ from clustering_protocols.numerics.data_source import (
     BATCH_ROWS,
     DataSource,
     MatrixSource,
-    PooledMoments,
     matrix,
-    measure_moments,
 )
+from clustering_protocols.numerics.moments import PooledMoments, measure_moments
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.shared_stages.alignment import digests
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
