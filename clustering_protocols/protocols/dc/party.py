@@ -27,12 +27,13 @@ from clustering_protocols.numerics.data_source import (
     check_column_count,
     matrix,
 )
-from clustering_protocols.numerics.moments import PooledMoments, measure_moments
+from clustering_protocols.numerics.moments import Moments, measure_moments
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages import dominance
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.secrets import group_stream
+from clustering_protocols.shared_stages.statistics.moments import recall_moments
 from clustering_protocols.shared_stages.statistics.ranges import PooledRanges
 from clustering_protocols.terms.preparation import Ranges
 
@@ -66,7 +67,7 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
     if the party's own transformer returns as many dimensions as the data have, or more.
     """
     own = measure_moments(data)
-    offset, scale = _find_offset_and_scale(context, params, own.mean, own.spread)
+    offset, scale = _find_offset_and_scale(context, params, own, data)
     R = maths.triangular_factor(data, own.mean, scale)
     shift = float(np.linalg.norm(own.mean / scale))
     axes, rank = maths.principal_axes(R, data.n_rows, shift)
@@ -126,18 +127,17 @@ def _fit_own_transformer(context: DcContext, data: DataSource, rank: int) -> Fit
 def _find_offset_and_scale(
     context: DcContext,
     params: DataCollaboration,
-    mean: FloatArray,
-    spread: FloatArray,
+    moments: Moments,
+    data: DataSource,
 ) -> tuple[FloatArray, FloatArray]:
-    ones = np.ones_like(mean)
+    ones = np.ones_like(moments.mean)
     if params.scaling == "none":
-        return np.zeros_like(mean), ones
+        return np.zeros_like(moments.mean), ones
     if params.scaling == "center":
-        return mean, ones
+        return moments.mean, ones
     if params.scaling == "shared":
-        pooled = context.recall(PooledMoments)
-        mean, spread = pooled.mean, pooled.spread
-    return mean, context.session.units(context.slot.name, spread)
+        moments = recall_moments(context, data)
+    return moments.mean, context.session.units(context.slot.name, moments.spread)
 
 
 _CLOSE = 0.1
@@ -302,7 +302,7 @@ class Projector(
         # and because several threads wait for each other longer than they compute
         with threadpool_limits(1, "blas"):
             f_ij = fit(context, params, data)
-            X_anc = _anchors(context, params)
+            X_anc = _anchors(context, params, data)
             rows, images = maths.map_rows(f_ij.function, data), f_ij.function(X_anc)
             rebuilt = score(matrix(data), rebuild(X_anc, images, rows))
             limit = context.choices.get("rebuild_limit")
@@ -373,11 +373,13 @@ def _label_new_rows(
     return Placement(labels=squares.argmin(axis=1), distances=np.sqrt(squares))
 
 
-def _anchors(context: DcContext, params: DataCollaboration) -> FloatArray:
+def _anchors(
+    context: DcContext, params: DataCollaboration, data: DataSource
+) -> FloatArray:
     n_rows = count_session_anchors(context.session)
     stream = group_stream(context, "column", "anchors")
     if params.anchor.kind != "uniform":
-        return anchors.draw(params, n_rows, context.recall(PooledMoments), stream)
+        return anchors.draw(params, n_rows, recall_moments(context, data), stream)
     if params.anchor.ranges == "declared":
         ranges = context.session.bounds(context.slot.name)
     else:

@@ -342,7 +342,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         return (
             secrets.build_stage("row", "column"),
             alignment.build_stage(params, layout),
-            *statistics.build_stages(**_pooled_statistics(params)),
+            *statistics.build_stages(layout, **_pooled_statistics(params)),
             upload,
         )
 

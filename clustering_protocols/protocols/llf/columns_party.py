@@ -28,11 +28,17 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages import dominance
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.masked_sums import MaskedSum, mask_share
-from clustering_protocols.shared_stages.scaling import Scaler, check_ranges, scaler_of
+from clustering_protocols.shared_stages.scaling import (
+    Scaler,
+    build_scaler,
+    check_ranges,
+    scaler_of,
+)
 from clustering_protocols.shared_stages.secrets import group_stream
 from clustering_protocols.shared_stages.starts import clusters
 from clustering_protocols.shared_stages.starts.messages import StartCentroids, StartKept
 from clustering_protocols.shared_stages.starts.roles import compute_start_alone
+from clustering_protocols.shared_stages.statistics.moments import recall_moments
 
 from . import kernels, messages
 from .maths import (
@@ -71,7 +77,7 @@ class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record])
             V = _cluster_means(scaler_of(context)(rows), task.labels, k)
             start = StartCentroids(centroids=V)
             return Reply(contribution=StartKept(), remember=[start])
-        scale = scaler_of(context)
+        scale, kept = _first_scaler(context, data)
         question = _check_before_upload(context, data, scale)
         clusters.check_enough_rows(data, k)
         rows = _sampled_rows(context, data, sample)
@@ -83,9 +89,18 @@ class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record])
         _mask_share(context, words, "groups", shifted=True)
         return Reply(
             contribution=messages.GroupDistances(words=words),
+            remember=kept,
             notes=question.notes,
             asks=question.asks,
         )
+
+
+def _first_scaler(context: LlfContext, data: DataSource) -> tuple[Scaler, list[Record]]:
+    """Return the scaler for a party's first task, and what later ones recall of it."""
+    if context.session.params.scaling != "standard":
+        return scaler_of(context), []
+    moments = recall_moments(context, data)
+    return build_scaler(context.session, context.slot.column, moments), [moments]
 
 
 def _check_before_upload(
@@ -141,15 +156,16 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
             raise ProtocolFailed("The analyst asks for an update out of order.")
         if task.number > context.session.params.max_iter + 1:
             raise ProtocolFailed("The analyst asks for more updates than max_iter.")
-        scale = scaler_of(context)
         question = dominance.DominanceQuestion({}, "")
         memory: list[Record] = []
         if before is None:
+            scale, kept = _first_scaler(context, data)
             if context.session.params.start != "careful":  # else already checked
                 question = _check_before_upload(context, data, scale)
             V = equalise_coordinates(_start_centroids(context, data, scale), scale.step)
-            memory = [StartCentroids(centroids=V)]
+            memory = [StartCentroids(centroids=V), *kept]
         else:
+            scale = scaler_of(context)
             V = _move_centroids(context, task, data, before)
         words = _encode_distances(context, data, scale, V)
         _mask_share(

@@ -487,7 +487,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         return (
             secrets.build_stage("row", "column"),
             alignment.build_stage(params, layout, rows_travel=not rows_split),
-            *statistics.build_stages(**_pooled_statistics(params)),
+            *statistics.build_stages(layout, **_pooled_statistics(params)),
             *(_row_stages(params) if rows_split else _column_stages(params)),
         )
 

@@ -245,7 +245,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         )
         return (
             secrets.build_stage("column"),
-            *statistics.build_stages(moments=True, ranges=False),
+            *statistics.build_stages(layout, moments=True, ranges=False),
             *(
                 [starts.build_stage(params)]
                 if params.start in starts.FROM_PARTIES

@@ -243,7 +243,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         return (
             secrets.build_stage("row", "column"),
             digests.build_stage(),
-            *statistics.build_stages(**_pooled_statistics(params)),
+            *statistics.build_stages(layout, **_pooled_statistics(params)),
             shares,
             distances,
         )

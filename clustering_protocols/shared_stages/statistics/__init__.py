@@ -19,7 +19,7 @@ from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.terms import Layout
 
 
-def build_stages(*, moments: bool, ranges: bool) -> tuple[Stage, ...]:
+def build_stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage, ...]:
     """Return the stages that a protocol needs; empty if it pools nothing."""
     # Imported here because the catalogue imports this module only for its risk codes.
     from clustering_protocols.shared_stages.statistics import (
@@ -28,7 +28,7 @@ def build_stages(*, moments: bool, ranges: bool) -> tuple[Stage, ...]:
     )
 
     return (
-        *([masked.build_stage()] if moments else []),
+        *([masked.build_stage()] if moments and _pools(layout) else []),
         *([through_leader.build_stage()] if ranges else []),
     )
 
@@ -37,7 +37,7 @@ def risk_codes(layout: Layout, *, moments: bool, ranges: bool) -> list[str]:
     """Return the risk codes; empty if no party can see the measurements of others."""
     sizes = list(map(len, layout.column_groups))
     return [
-        *([session_risks.POOLED_RANGES] if ranges and max(sizes) > 1 else []),
+        *([session_risks.POOLED_RANGES] if ranges and _pools(layout) else []),
         *([session_risks.TWO_PARTIES] if moments and 2 in sizes else []),
     ]
 
@@ -46,7 +46,9 @@ def disclosures(
     layout: Layout, *, moments: bool, ranges: bool
 ) -> frozenset[Disclosure]:
     """Return what parties learn from pooled values; empty if each party is alone."""
-    pools = (moments or ranges) and any(
-        size > 1 for size in map(len, layout.column_groups)
-    )
+    pools = (moments or ranges) and _pools(layout)
     return disclosures_to(Reader.GROUP, Kind.MEANS) if pools else frozenset()
+
+
+def _pools(layout: Layout) -> bool:
+    return any(len(group) > 1 for group in layout.column_groups)

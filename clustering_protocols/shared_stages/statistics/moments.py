@@ -2,8 +2,8 @@
 
 No party sees the moments of another, the analyst cannot read any, and the terms need no
 ranges. If there are only two parties, each can subtract its own moments from the pooled
-ones; the terms list this risk. A party that is alone in its column group sends nothing,
-and its moments are those of its rows in float64.
+ones; the terms list this risk. A party that is alone in its column group has no part in
+the stage, and its moments are those of its rows in float64.
 
 Since fixed-point sums need a bound, the parties first count, for each feature, the power
 of two that bounds each party's values, and later the power that bounds its deviations
@@ -42,7 +42,6 @@ from clustering_protocols.shared_stages.statistics import units
 from clustering_protocols.shared_stages.statistics.powers import (
     MOST_POWER,
     PowerCounts,
-    exponents_of,
     powers_of_two,
     sum_in_units,
     varies,
@@ -75,8 +74,6 @@ class PooledReach(Record):
 def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
     """Pool the mean and deviation of each feature over all rows of the column group."""
     n, n_members = n_group_rows(context), len(column_group_members(context))
-    if n_members < _LEAST_MEMBERS:
-        return (yield from _measure_alone(data))
     zeros = np.zeros(context.session.member(context.slot.name).n_columns)
     powers = yield from Sum(
         "phase-1",
@@ -120,19 +117,12 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
     )
 
 
-def _measure_alone(data: DataSource) -> Sums[Findings]:
-    """Measure the moments of a party's own rows, after as many sums without elements."""
-    for number in range(1, _N_SUMS + 1):
-        yield from Sum(
-            f"phase-{number}",
-            local=lambda: np.empty(0, dtype=np.int64),
-            fits=lambda _: True,
-            decode=lambda words: words,
-        )
+def recall_moments(context: PartyContext, data: DataSource) -> PooledMoments:
+    """Return the pooled moments or, if the party is alone in its group, those of data."""
+    if len(column_group_members(context)) >= _LEAST_MEMBERS:
+        return context.recall(PooledMoments)
     own = measure_moments(data)
-    pooled = PooledMoments(n_rows=own.n_rows, mean=own.mean, deviations=own.deviations)
-    farthest = np.maximum(own.maximum - own.mean, own.mean - own.minimum)
-    return Findings([pooled, PooledReach(powers=exponents_of(farthest))])
+    return PooledMoments(n_rows=own.n_rows, mean=own.mean, deviations=own.deviations)
 
 
 def _count_powers(data: DataSource, mean: FloatArray, highest: int) -> IntArray:
@@ -157,6 +147,11 @@ def _sum_in_units(
     return total
 
 
+def _groups(session: SessionContext) -> list[tuple[str, ...]]:
+    groups = session.layout.column_groups
+    return [group for group in groups if len(group) >= _LEAST_MEMBERS]
+
+
 def _sum_sizes(session: SessionContext, slot: str) -> list[int]:
     width = session.member(slot).n_columns
     return [width * POWERS.n_words, width, width * POWERS.n_words, width]
@@ -169,6 +164,6 @@ def build_stage() -> Stage:
         _N_SUMS,
         pool_moments,
         _sum_sizes,
+        groups=_groups,
         hiding=lambda _: CheckedSum(scope="column", minimum_members=_LEAST_MEMBERS),
-        alone_below=_LEAST_MEMBERS,
     ).build_stage()

@@ -93,7 +93,9 @@ def test_an_analyst_with_one_party_rebuilds_all_rows_or_a_share(
 def guess_rows(running: Session, slot: str, upload: Upload) -> FloatArray:
     """Regress the rows on the upload, as an analyst with the anchors of a colluder."""
     context = replace(running.context(slot), memory=running.answer(slot).memory)
-    anchors = party._anchors(context, running.session.params)  # any member has them
+    anchors = party._anchors(
+        context, running.session.params, running.data[slot]
+    )  # any member has them
     guess: FloatArray = (
         LinearRegression().fit(upload.anchors, anchors).predict(upload.rows)
     )

@@ -112,14 +112,16 @@ def test_column_groups_of_any_size_pool_their_moments() -> None:
     session = Session(DataCollaboration(n_clusters=2), layout, data, seed=5)
     session.play_until(AddUp)
     session.play_round()
-    shares = [packets.parse(sent.payload) for sent in session.received_messages[-6:]]
-    sizes = {packet.address.slot: packet.arrays["words"].size for packet in shares}
-    assert [slot for slot, size in sizes.items() if not size] == ["p02"], "it is alone"
+    assert "p02" not in session.open.tasks, "it is alone"
     prepare(session)
     for slot in layout.slots:
         group = layout.column_group(slot.column)
         X = np.concatenate([np.vstack(list(data[s].batches())) for s in group])
-        check(session.recall(slot.name, PooledMoments), X)
+        own = data[slot.name]
+        check(moments.recall_moments(session.context(slot.name), own), X)
+    assert all(
+        outcome.labels.size for outcome in session.run_to_end().outcomes.values()
+    )
 
 
 @pytest.mark.parametrize("value", [2.0**62, -(2.0**62), 1e300])
@@ -151,8 +153,12 @@ def test_a_party_that_is_alone_may_have_larger_values() -> None:
         for slot, column in slots.items()
     }
     session = prepare(Session(DataCollaboration(n_clusters=2), layout, data, seed=5))
+    assert not any(
+        sent.payload.count(b"add-up") for sent in session.received_messages
+    ), "nobody shares a column"
     for slot, column in slots.items():
-        check(session.recall(slot, PooledMoments), X[:, 2 * column : 2 * column + 2])
+        found = moments.recall_moments(session.context(slot), data[slot])
+        check(found, X[:, 2 * column : 2 * column + 2])
 
 
 @pytest.mark.threat(75)

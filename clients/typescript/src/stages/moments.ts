@@ -12,7 +12,7 @@ import { readTotal, share, type Sum } from "../secrecy/sums.ts";
 import type { PartyContext, Reply, Role, Stage, Table } from "../session/contract.ts";
 import { words } from "../wire/arrays.ts";
 import { refuse } from "../wire/problems.ts";
-import { groupRows, measure, POOLED, squared, type Moments } from "./pooled.ts";
+import { groupRows, POOLED, squared, type Moments } from "./pooled.ts";
 import { sumMember } from "./secrets.ts";
 
 const LOWEST_POWER = -128;
@@ -43,11 +43,6 @@ const adder: Role = {
     if (phase !== (before ? before.phase + 1 : 1)) {
       refuse("protocol-failed", "The analyst asks for a phase out of order.");
     }
-    if (isAlone(context)) {
-      if (total.data.length) refuse("invalid-array", "A party alone gets no totals.");
-      const own = phase === LAST_PHASE ? { [POOLED]: momentsOf(table) } : {};
-      return { contribution: shared([]), remember: { [PROGRESS]: { phase }, ...own } };
-    }
     const known = { ...learn(context, before, total.data), phase };
     const remember = { [PROGRESS]: { ...known, transcript: context.transcript } };
     if (phase === LAST_PHASE) {
@@ -74,11 +69,6 @@ export const MOMENTS: Stage = {
   ],
   role: adder,
 };
-
-function momentsOf(table: Table): Moments {
-  const { rows, mean, deviations } = measure(table);
-  return { rows, mean, deviations };
-}
 
 function shared(hidden: ArrayLike<bigint>): MomentsShare {
   return { kind: "share", words: words(BigUint64Array.from(hidden)) };
@@ -247,10 +237,6 @@ function countsOf(packed: BigUint64Array): readonly (readonly number[])[] {
         ),
     ),
   );
-}
-
-function isAlone(context: PartyContext): boolean {
-  return context.group("column").length < LEAST_MEMBERS;
 }
 
 function encodingOf(context: PartyContext, powers: readonly number[]): FixedPoint {

@@ -24,6 +24,12 @@ export function groupRows(context: PartyContext): number {
   return counts.reduce((sum, each) => sum + each, 0);
 }
 
+/** The moments of a party's column group; of its own rows, if it is alone there. */
+export function momentsOf(context: PartyContext, table?: Table): Moments {
+  const isAlone = context.group("column").length === 1;
+  return isAlone && table ? measure(table) : context.recall<Moments>(POOLED);
+}
+
 /** The standard deviation (divisor n) of each feature. */
 export function spreadOf({ rows, deviations }: Moments): readonly number[] {
   return deviations.map((sum) => Math.sqrt(sum / rows));

@@ -8,9 +8,9 @@ import {
 } from "../../numerics/linear-algebra.ts";
 import type { Agreement } from "../../roster/roster.ts";
 import { audiences } from "../../roster/terms.ts";
-import type { PartyContext } from "../../session/contract.ts";
+import type { PartyContext, Table } from "../../session/contract.ts";
 import {
-  POOLED,
+  momentsOf,
   POOLED_RANGES,
   spreadOf,
   squared,
@@ -25,7 +25,11 @@ import type { DcParams } from "./params.ts";
 const LEAST_ANCHORS = 500;
 const UNIFORM_SPREAD = 12 ** -0.5;
 
-export function drawAnchors(context: PartyContext, params: DcParams): Matrix {
+export function drawAnchors(
+  context: PartyContext,
+  params: DcParams,
+  table: Table,
+): Matrix {
   const rows = countAnchors(context.agreement, params);
   const width = context.member(context.slot).n_columns;
   const stream = groupStream(context, "column", "anchors");
@@ -34,7 +38,7 @@ export function drawAnchors(context: PartyContext, params: DcParams): Matrix {
     const span = maximum.map((high, f) => high - minimum[f]!);
     return placed(matrixOf(stream.uniform(rows * width), width), span, minimum);
   }
-  const pooled = context.recall<Moments>(POOLED);
+  const pooled = momentsOf(context, table);
   switch (params.anchors) {
     case "rotated": {
       const drawn = matrixOf(stream.uniform(rows * width), width);

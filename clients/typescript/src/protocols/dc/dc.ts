@@ -37,7 +37,7 @@ export function dc(terms: Terms): Protocol {
       return [
         SECRETS,
         alignmentStage(alignment, agreement, slot),
-        ...poolingStages(pooledBy(params)),
+        ...poolingStages(pooledBy(params), agreement, slot),
         uploadStage(params),
       ];
     },
@@ -52,7 +52,7 @@ const projectorOf = (params: DcParams): Role => ({
     const contribution: UploadProjections = {
       kind: "projections",
       rows: written(applyMap(map, new Matrix(travelling))),
-      anchors: written(applyMap(map, drawAnchors(context, params))),
+      anchors: written(applyMap(map, drawAnchors(context, params, table))),
     };
     return { contribution };
   },

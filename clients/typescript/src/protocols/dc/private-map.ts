@@ -3,7 +3,7 @@
 import { Matrix } from "ml-matrix";
 import { drawRotation, rightSingularVectors } from "../../numerics/linear-algebra.ts";
 import type { PartyContext, Table } from "../../session/contract.ts";
-import { measure, POOLED, unitsOf, type Moments } from "../../stages/pooled.ts";
+import { measure, momentsOf, unitsOf, type Moments } from "../../stages/pooled.ts";
 import { refuse } from "../../wire/problems.ts";
 import type { DcParams } from "./params.ts";
 
@@ -23,7 +23,7 @@ export function fitMap(
   table: Table,
 ): PrivateMap {
   const own = measure(table);
-  const [offset, scale] = offsetAndScale(context, params, own);
+  const [offset, scale] = offsetAndScale(context, params, own, table);
   const axes = params.leavesOneOut
     ? leadingAxes(table, own.mean, scale)
     : Matrix.eye(table.columns.length);
@@ -35,6 +35,7 @@ function offsetAndScale(
   context: PartyContext,
   { scaling }: DcParams,
   own: Moments,
+  table: Table,
 ): [readonly number[], readonly number[]] {
   const ones = own.mean.map(() => 1);
   switch (scaling) {
@@ -45,7 +46,7 @@ function offsetAndScale(
     case "local":
       return [own.mean, unitsOf(own)];
     case "shared": {
-      const pooled = context.recall<Moments>(POOLED);
+      const pooled = momentsOf(context, table);
       return [pooled.mean, unitsOf(pooled)];
     }
   }

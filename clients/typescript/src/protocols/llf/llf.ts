@@ -32,7 +32,7 @@ export function llf(terms: Terms): Protocol {
     stages: (agreement, slot) => [
       SECRETS,
       alignmentStage(alignment, agreement, slot),
-      ...poolingStages(pooledBy(given)),
+      ...poolingStages(pooledBy(given), agreement, slot),
       ...inRuns(settle(given, agreement).map((run) => runStages(run, agreement))),
     ],
   };

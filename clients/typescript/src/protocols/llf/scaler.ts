@@ -2,8 +2,8 @@
 
 import type { Point, Points } from "../../numerics/points.ts";
 import { audiences } from "../../roster/terms.ts";
-import type { PartyContext } from "../../session/contract.ts";
-import { POOLED, squared, sumOf, unitsOf, type Moments } from "../../stages/pooled.ts";
+import type { PartyContext, Table } from "../../session/contract.ts";
+import { momentsOf, squared, sumOf, unitsOf } from "../../stages/pooled.ts";
 import { groupStream } from "../../stages/secrets.ts";
 import { rangesOf, type Range } from "../../table/dictionary.ts";
 import { isFromParties, type LlfParams } from "./params.ts";
@@ -37,11 +37,11 @@ export class Scaler {
     this.limits = limits;
   }
 
-  static of(context: PartyContext, params: LlfParams): Scaler {
+  static of(context: PartyContext, params: LlfParams, table?: Table): Scaler {
     const { column } = context.place;
     const limits = limitsOf(context, params, column);
     if (params.scaling === "standard") {
-      const moments = context.recall<Moments>(POOLED);
+      const moments = momentsOf(context, table);
       const inverse = unitsOf(moments).map((unit) => 1 / unit);
       return new Scaler(moments.mean, inverse, limits);
     }
@@ -113,24 +113,28 @@ function widthOf([low, high]: Range): number {
 }
 
 /** This party's coordinates of the start, given by the terms or found in a stage. */
-export function startOf(context: PartyContext, params: LlfParams): Points {
+export function startOf(
+  context: PartyContext,
+  params: LlfParams,
+  table?: Table,
+): Points {
   if (isFromParties(params)) return context.recall<Points>(START);
-  if (params.init === "bounds") return drawWithin(context, params);
+  if (params.init === "bounds") return drawWithin(context, params, table);
   const { terms, roster } = context.agreement;
   const widths = audiences(terms, "column").map(
     ([first]) => roster.find(({ slot }) => slot === first)!.n_columns,
   );
   const begin = sumOf(widths.slice(0, context.place.column));
-  const scaler = Scaler.of(context, params);
+  const scaler = Scaler.of(context, params, table);
   return params.initialCentroids.map((point) =>
     scaler.scaled(point.slice(begin, begin + scaler.width)),
   );
 }
 
 /** This party's coordinates of a start that is drawn within the ranges of the terms. */
-function drawWithin(context: PartyContext, params: LlfParams): Points {
+function drawWithin(context: PartyContext, params: LlfParams, table?: Table): Points {
   const { column } = context.place;
-  const scaler = Scaler.of(context, params);
+  const scaler = Scaler.of(context, params, table);
   const ranges = rangesOf(context.agreement.terms, column, scaler.width);
   // parties of a row group hold different columns
   const areRowsSplit = audiences(context.agreement.terms, "column").length === 1;

@@ -93,7 +93,7 @@ function measure(
   const degrees = degreesIn(asked, params, before ? table.rows.length : 0);
   const centroids = before
     ? moved(context, params, before, table, degrees)
-    : startAt(startOf(context, params), Scaler.of(context, params));
+    : startAt(startOf(context, params, table), Scaler.of(context, params, table));
   const contribution: UpdatesDistances = {
     kind: "distances",
     words: hiddenDistances(
@@ -150,7 +150,7 @@ function moved(
   // a public step would give the analyst known directions to measure rows by
   const purpose = `nudge/${context.place.column}/${before.number}`;
   const stream = groupStream(context, "row", purpose);
-  const { steps } = Scaler.of(context, params);
+  const { steps } = Scaler.of(context, params, table);
   const nudges = before.centroids.map(() => nudgeOf(stream, steps));
   const { rows, told } = ownRows(context, params, table, degrees);
   const sums = sumByWeight(rows, told, before.centroids.length);
@@ -190,7 +190,7 @@ function ownRows<T>(
   table: Table,
   told: readonly T[],
 ) {
-  const scaler = Scaler.of(context, params);
+  const scaler = Scaler.of(context, params, table);
   const order = context.recall<readonly number[]>("order");
   const rows = table.rows.map((row) => scaler.scaled(row));
   return { rows, told: inOwnOrder(order, told) };

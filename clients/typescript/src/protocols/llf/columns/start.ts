@@ -92,7 +92,7 @@ export function travellingRows(
   params: LlfParams,
   table: Table,
 ): Points {
-  const scaler = Scaler.of(context, params);
+  const scaler = Scaler.of(context, params, table);
   const order = context.recall<readonly number[]>("order");
   return order.map((row) => scaler.scaled(table.rows[row]!));
 }
