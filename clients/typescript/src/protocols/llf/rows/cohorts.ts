@@ -8,6 +8,7 @@ import { refuse } from "../../../wire/problems.ts";
 import { isFuzzy, type LlfParams } from "../params.ts";
 
 const NEARLY_ALL = 0.95; // of more different values, a column counts as real numbers
+const MOST_DISTINCT = 65_536; // further values are not counted
 
 /** Refuses a session in which a party could solve the totals for the rows of others. */
 export function checkCohorts(params: LlfParams, agreement: Agreement): void {
@@ -32,7 +33,8 @@ export function checkValues(
   if (params.allowsSmallCohorts) return;
   const width = rows[0]!.length;
   const bits = Array.from({ length: width }, (_, f) => {
-    const distinct = new Set(rows.map((row) => row[f])).size;
+    const all = new Set(rows.map((row) => row[f])).size;
+    const distinct = Math.min(all, MOST_DISTINCT);
     return distinct < NEARLY_ALL * rows.length ? Math.log2(distinct) : RING_BITS;
   });
   const others = fewestOthers(params, agreement);
