@@ -60,14 +60,15 @@ class FittedMap:
     left_out: float = math.nan
 
 
-def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> FittedMap:
-    """Fit the private map f_ij to a party's rows.
+def fit(
+    context: DcContext, params: DataCollaboration, own: Moments, data: DataSource
+) -> FittedMap:
+    """Fit the private map f_ij to a party's rows, of which ``own`` are the moments.
 
     Raises GuardRefused if a dimension must be left out but the data have only one, or
     if the party's own transformer returns as many dimensions as the data have, or more.
     """
-    own = measure_moments(data)
-    offset, scale = _find_offset_and_scale(context, params, own, data)
+    offset, scale = _find_offset_and_scale(context, params, own)
     R = maths.triangular_factor(data, own.mean, scale)
     shift = float(np.linalg.norm(own.mean / scale))
     axes, rank = maths.principal_axes(R, data.n_rows, shift)
@@ -125,18 +126,15 @@ def _fit_own_transformer(context: DcContext, data: DataSource, rank: int) -> Fit
 
 
 def _find_offset_and_scale(
-    context: DcContext,
-    params: DataCollaboration,
-    moments: Moments,
-    data: DataSource,
+    context: DcContext, params: DataCollaboration, own: Moments
 ) -> tuple[FloatArray, FloatArray]:
-    ones = np.ones_like(moments.mean)
+    ones = np.ones_like(own.mean)
     if params.scaling == "none":
-        return np.zeros_like(moments.mean), ones
+        return np.zeros_like(own.mean), ones
     if params.scaling == "center":
-        return moments.mean, ones
-    if params.scaling == "shared":
-        moments = recall_moments(context, data)
+        return own.mean, ones
+    shared = params.scaling == "shared"
+    moments = recall_moments(context, lambda: own) if shared else own
     return moments.mean, context.session.units(context.slot.name, moments.spread)
 
 
@@ -272,7 +270,7 @@ def _rebuild_with_one_dimension_less(
     all_but_one = {"dimensions": "all_but_one"}
     params = context.session.params.model_copy(update=all_but_one)
     try:
-        f = fit(context, params, data).function
+        f = fit(context, params, measure_moments(data), data).function
     except GuardRefused:
         return None
     rows = maths.map_rows(f, data)
@@ -301,8 +299,9 @@ class Projector(
         # one thread, because the last bits depend on how BLAS divides work among threads,
         # and because several threads wait for each other longer than they compute
         with threadpool_limits(1, "blas"):
-            f_ij = fit(context, params, data)
-            X_anc = _anchors(context, params, data)
+            own = measure_moments(data)
+            f_ij = fit(context, params, own, data)
+            X_anc = _anchors(context, params, own)
             rows, images = maths.map_rows(f_ij.function, data), f_ij.function(X_anc)
             rebuilt = score(matrix(data), rebuild(X_anc, images, rows))
             limit = context.choices.get("rebuild_limit")
@@ -373,13 +372,13 @@ def _label_new_rows(
     return Placement(labels=squares.argmin(axis=1), distances=np.sqrt(squares))
 
 
-def _anchors(
-    context: DcContext, params: DataCollaboration, data: DataSource
-) -> FloatArray:
+def _anchors(context: DcContext, params: DataCollaboration, own: Moments) -> FloatArray:
     n_rows = count_session_anchors(context.session)
     stream = group_stream(context, "column", "anchors")
     if params.anchor.kind != "uniform":
-        return anchors.draw(params, n_rows, recall_moments(context, data), stream)
+        return anchors.draw(
+            params, n_rows, recall_moments(context, lambda: own), stream
+        )
     if params.anchor.ranges == "declared":
         ranges = context.session.bounds(context.slot.name)
     else:

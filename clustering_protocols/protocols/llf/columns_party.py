@@ -22,6 +22,7 @@ from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyRole, Reply
 from clustering_protocols.contract.published import order_by_size
 from clustering_protocols.numerics.data_source import DataSource, iterate_batches
+from clustering_protocols.numerics.moments import measure_moments
 from clustering_protocols.quality.block_sums import add_by_label
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.records.record import Record
@@ -99,7 +100,7 @@ def _first_scaler(context: LlfContext, data: DataSource) -> tuple[Scaler, list[R
     """Return the scaler for a party's first task, and what later ones recall of it."""
     if context.session.params.scaling != "standard":
         return scaler_of(context), []
-    moments = recall_moments(context, data)
+    moments = recall_moments(context, lambda: measure_moments(data))
     return build_scaler(context.session, context.slot.column, moments), [moments]
 
 

@@ -27,13 +27,18 @@ not depend on how rows are split among parties and batches.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Final
 
 import numpy as np
 
 from clustering_protocols.contract import PartyContext, SessionContext, Stage
 from clustering_protocols.numerics.data_source import DataSource
-from clustering_protocols.numerics.moments import PooledMoments, measure_moments
+from clustering_protocols.numerics.moments import (
+    Moments,
+    PooledMoments,
+    measure_moments,
+)
 from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
@@ -117,11 +122,13 @@ def pool_moments(context: PartyContext, data: DataSource) -> Sums[Findings]:
     )
 
 
-def recall_moments(context: PartyContext, data: DataSource) -> PooledMoments:
-    """Return the pooled moments or, if the party is alone in its group, those of data."""
+def recall_moments(
+    context: PartyContext, measure_own: Callable[[], Moments]
+) -> PooledMoments:
+    """Return the pooled moments or, if the party is alone in its group, its own."""
     if len(column_group_members(context)) >= _LEAST_MEMBERS:
         return context.recall(PooledMoments)
-    own = measure_moments(data)
+    own = measure_own()
     return PooledMoments(n_rows=own.n_rows, mean=own.mean, deviations=own.deviations)
 
 

@@ -16,6 +16,7 @@ from support.attacks import Upload, uploads
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.numerics.moments import measure_moments
 from clustering_protocols.protocols.dc import DataCollaboration, messages, party
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session, Split, number_rows
@@ -93,8 +94,9 @@ def test_an_analyst_with_one_party_rebuilds_all_rows_or_a_share(
 def guess_rows(running: Session, slot: str, upload: Upload) -> FloatArray:
     """Regress the rows on the upload, as an analyst with the anchors of a colluder."""
     context = replace(running.context(slot), memory=running.answer(slot).memory)
+    own = measure_moments(running.data[slot])
     anchors = party._anchors(
-        context, running.session.params, running.data[slot]
+        context, running.session.params, own
     )  # any member has them
     guess: FloatArray = (
         LinearRegression().fit(upload.anchors, anchors).predict(upload.rows)

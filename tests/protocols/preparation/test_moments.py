@@ -1,5 +1,7 @@
 """Moments pooled by blind masked sums equal those of numpy, and stay hidden."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
@@ -12,7 +14,7 @@ from clustering_protocols.common.errors import InvalidArray, InvalidData
 from clustering_protocols.common.limits import LARGEST_NUMBER as LARGEST
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
-from clustering_protocols.numerics.moments import PooledMoments
+from clustering_protocols.numerics.moments import PooledMoments, measure_moments
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.statistics import magnitudes, moments
@@ -118,7 +120,8 @@ def test_column_groups_of_any_size_pool_their_moments() -> None:
         group = layout.column_group(slot.column)
         X = np.concatenate([np.vstack(list(data[s].batches())) for s in group])
         own = data[slot.name]
-        check(moments.recall_moments(session.context(slot.name), own), X)
+        context = session.context(slot.name)
+        check(moments.recall_moments(context, partial(measure_moments, own)), X)
     assert all(
         outcome.labels.size for outcome in session.run_to_end().outcomes.values()
     )
@@ -157,7 +160,8 @@ def test_a_party_that_is_alone_may_have_larger_values() -> None:
         sent.payload.count(b"add-up") for sent in session.received_messages
     ), "nobody shares a column"
     for slot, column in slots.items():
-        found = moments.recall_moments(session.context(slot), data[slot])
+        measure = partial(measure_moments, data[slot])
+        found = moments.recall_moments(session.context(slot), measure)
         check(found, X[:, 2 * column : 2 * column + 2])
 
 

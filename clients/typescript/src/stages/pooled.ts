@@ -27,7 +27,8 @@ export function groupRows(context: PartyContext): number {
 /** The moments of a party's column group; of its own rows, if it is alone there. */
 export function momentsOf(context: PartyContext, table?: Table): Moments {
   const isAlone = context.group("column").length === 1;
-  return isAlone && table ? measure(table) : context.recall<Moments>(POOLED);
+  const isMissing = isAlone && !context.memory.has(POOLED);
+  return isMissing && table ? measure(table) : context.recall<Moments>(POOLED);
 }
 
 /** The standard deviation (divisor n) of each feature. */

@@ -3,7 +3,14 @@
 import type { Point, Points } from "../../numerics/points.ts";
 import { audiences } from "../../roster/terms.ts";
 import type { PartyContext, Table } from "../../session/contract.ts";
-import { momentsOf, squared, sumOf, unitsOf } from "../../stages/pooled.ts";
+import {
+  momentsOf,
+  POOLED,
+  squared,
+  sumOf,
+  unitsOf,
+  type Moments,
+} from "../../stages/pooled.ts";
 import { groupStream } from "../../stages/secrets.ts";
 import { rangesOf, type Range } from "../../table/dictionary.ts";
 import { isFromParties, type LlfParams } from "./params.ts";
@@ -110,6 +117,15 @@ export function limitsOf(
 /** The width of a range; 1 if the range is a point. */
 function widthOf([low, high]: Range): number {
   return high > low ? high - low : 1;
+}
+
+/** What a first answer over columns remembers: a party alone measures its rows once. */
+export function rememberedScale(
+  context: PartyContext,
+  params: LlfParams,
+  table: Table,
+): Record<string, Moments> {
+  return params.scaling === "standard" ? { [POOLED]: momentsOf(context, table) } : {};
 }
 
 /** This party's coordinates of the start, given by the terms or found in a stage. */

@@ -28,7 +28,7 @@ import { move, nudgeOf } from "../centroids.ts";
 import { sumByLabel, sumByWeight } from "../cluster-sums.ts";
 import { orderBySize } from "../cluster-order.ts";
 import { isFuzzy, type LlfParams } from "../params.ts";
-import { Scaler, startOf } from "../scaler.ts";
+import { rememberedScale, Scaler, startOf } from "../scaler.ts";
 import { hiddenDistances, limitsOfAll } from "./distances.ts";
 import { travellingRows } from "./start.ts";
 
@@ -102,7 +102,8 @@ function measure(
     ),
   };
   const own: OwnCentroids = { number, centroids };
-  return { contribution, remember: { [OWN]: own } };
+  const scale = before ? {} : rememberedScale(context, params, table);
+  return { contribution, remember: { ...scale, [OWN]: own } };
 }
 
 /** The weight of each row in each cluster, in the order in which rows are sent. */

@@ -21,7 +21,7 @@ import { numbers } from "../../../wire/arrays.ts";
 import { refuse } from "../../../wire/problems.ts";
 import { countLabels } from "../cluster-sums.ts";
 import { checkRows, type LlfParams } from "../params.ts";
-import { Scaler, START } from "../scaler.ts";
+import { rememberedScale, Scaler, START } from "../scaler.ts";
 import { columnsOf, hiddenDistances } from "./distances.ts";
 
 const MOST_ROWS = 20_000;
@@ -59,7 +59,7 @@ function measureGroups(context: PartyContext, params: LlfParams, table: Table): 
     kind: "group-distances",
     words: hiddenDistances(context, params, sample, means, "groups", true),
   };
-  return { contribution };
+  return { contribution, remember: rememberedScale(context, params, table) };
 }
 
 function startFrom(
