@@ -16,7 +16,7 @@ from support.drawn_terms import drawn
 from support.terminal import coterie
 
 from analyst_service.credentials import Role
-from clustering_protocols.common.errors import GuardRefused, InvalidParameters, NotReady
+from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -274,19 +274,6 @@ def test_columns_show_own_variables_under_each_number(house: House) -> None:
     shuffled = table.sample(frac=1, random_state=1)["b"].to_numpy()
     means = [shuffled[result.labels == c].mean() for c in profile.clusters]
     np.testing.assert_allclose(field.mean, means, rtol=1e-9)
-
-
-@pytest.mark.slow
-def test_where_the_analyst_labels_rows_there_is_nothing_before(house: House) -> None:
-    session = open_session(
-        house, DataCollaboration(n_clusters=4, dimensions="all_but_one")
-    )
-    data = sources()
-    with choosing(house, session, data) as running:
-        with pytest.raises(NotReady, match="labels the rows"):
-            own_runs(house.last[NAMES[0]], data[0])
-        session.choose(3)
-        running.result()
 
 
 @pytest.mark.parametrize(

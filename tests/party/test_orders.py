@@ -25,7 +25,6 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.data_source import MatrixSource
-from clustering_protocols.wire.states import SessionState
 from party_sdk.application.home import Home
 from party_sdk.application.outputs import Outputs
 from party_sdk.home.clock import now
@@ -615,12 +614,3 @@ def test_killed_orders_and_supervisors_end_with_the_same_labels(
         {(e["round"], e["attempt"], e["digest"]) for e in sent}
     ), "each round left as one digest"
     assert "p01" not in (tmp_path / "log").read_text()
-
-
-def test_while_a_choice_waits_parties_read_for_whom() -> None:
-    for state, who in (
-        (SessionState.CHOOSING, "the coordinator"),
-        (SessionState.COLLECTING, "the analyst"),
-    ):
-        status: Any = SimpleNamespace(state=state)
-        assert order_runner._describe_awaited(status).startswith(who)

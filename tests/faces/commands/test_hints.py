@@ -8,20 +8,9 @@ from pydantic import ValidationError
 from support.analyst_process import Analyst
 from support.terminal import Terminal, accepting, opened, running
 
-from clustering_protocols.catalogue import catalogue, parse_params
-from clustering_protocols.common.error_catalogue import Problem
-from clustering_protocols.common.errors import (
-    CoterieError,
-    InvalidParameters,
-    SessionOver,
-    Unavailable,
-)
-from clustering_protocols.common.values import (
-    describe_finding,
-    explain_validation_error,
-    suggest_similar_name,
-)
-from clustering_protocols.terms.terms import Layout
+from clustering_protocols.catalogue import catalogue
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.values import describe_finding, suggest_similar_name
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.home.addresses import address_advice
 
@@ -40,13 +29,6 @@ def test_a_slot_and_a_session_that_are_misspelled(online: Terminal) -> None:
     assert f"Did you mean {session!r}?" in leave.stderr
 
 
-def test_members_of_lists_are_counted_from_one() -> None:
-    slots = [{"name": "a", "row": 0, "column": 0}, {"name": "b", "row": "x"}]
-    with pytest.raises(ValidationError) as raised:
-        Layout.model_validate({"slots": slots})
-    assert explain_validation_error(raised.value).startswith("slots number 2, ")
-
-
 def test_an_analyst_that_is_away_is_told_with_the_time(
     online: Terminal, rows: Path
 ) -> None:
@@ -56,31 +38,6 @@ def test_an_analyst_that_is_away_is_told_with_the_time(
     data = ("--data", rows, "--id-column", "id", "--patience", "0.5")
     said = online("party", "run", away, *data, expect=6).stderr
     assert said.count("cannot be reached; trying again since") == 1
-
-
-@pytest.mark.parametrize(
-    ("params", "said"),
-    [
-        (
-            {"n_cluster": 3},
-            "n_cluster: nothing has this name here. Did you mean 'n_clusters'?",
-        ),
-        ({}, "n_clusters: it is needed."),
-        ({"n_clusters": "many"}, "n_clusters: give a whole number."),
-        ({"n_clusters": 0}, "n_clusters: give at least 1."),
-        (
-            {"n_clusters": 2, "algorithm": "kmean"},
-            "algorithm: give 'kmeans' or 'spectral'.",
-        ),
-        ({"n_clusters": 2, "predictor": "perhaps"}, "predictor: give true or false."),
-    ],
-)
-def test_a_wrong_parameter_is_told_in_words_for_people(
-    params: dict[str, object], said: str
-) -> None:
-    with pytest.raises(InvalidParameters) as refused:
-        parse_params("dc", params)
-    assert refused.value.detail == said
 
 
 def test_no_words_of_the_validator_reach_a_person() -> None:
@@ -182,25 +139,6 @@ def test_an_address_without_a_scheme_is_said_at_its_option(terminal: Terminal) -
     assert "COTERIE_URL analyst.example: write https://" in wrong
     wrong = terminal("doctor", "analyst.example", expect=2).stderr
     assert "write https://analyst.example." in wrong
-
-
-# Remedies
-
-
-def test_an_error_says_its_own_remedy_or_that_of_its_problem() -> None:
-    general = Unavailable("It is away.")
-    own = Unavailable("It is away.", remedy="Read its log.")
-    assert general.remedy == Problem.UNAVAILABLE.remedy
-    assert str(own).endswith("It is away. Read its log.")
-    again = CoterieError.__reduce__(own)
-    copy = again[0](*again[1])
-    vars(copy).update(again[2])
-    assert (copy.detail, copy.remedy) == (own.detail, own.remedy)
-    assert SessionOver("Over.", "failed").remedy == Problem.SESSION_OVER.remedy
-
-
-def test_a_command_that_nobody_has_is_still_no_command(terminal: Terminal) -> None:
-    assert "No such command 'srve'" in terminal("srve", expect=2).stderr
 
 
 def test_a_key_that_is_not_there_is_looked_for_among_keys(terminal: Terminal) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from pydantic import TypeAdapter, ValidationError
-from support.terminal import waiting_status
 
 from clustering_protocols.common.errors import Malformed, ProtocolFailed
 from clustering_protocols.session_terms import draw_up_terms
@@ -20,7 +19,7 @@ from clustering_protocols.terms.terms import (
     Text,
     read_terms,
 )
-from party_sdk.cli.terminal.output import RootGroup, progress_line, say
+from party_sdk.cli.terminal.output import RootGroup, say
 from party_sdk.cli.terminal.progress import StatusLine
 
 CLI = Path(__file__).parents[3] / "party_sdk" / "cli"
@@ -63,8 +62,12 @@ def _as_json(text: str) -> str:
 
 
 @pytest.mark.parametrize("title", HARMLESS)
-def test_a_title_in_any_script_is_taken(title: str) -> None:
+def test_a_title_in_any_script_is_taken_and_said_as_it_is(
+    title: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert TypeAdapter(Text).validate_python(title) == title
+    say(title, err=True)
+    assert capsys.readouterr().err == f"{title}\n"
 
 
 @pytest.mark.parametrize("what", OBEYED)
@@ -76,14 +79,6 @@ def test_what_is_said_is_one_line_without_controls(
     assert said.endswith("after\n")
     assert re.search(f"[{CONTROLS}]", said.removesuffix("\n")) is None
     assert f"\\u{ord(OBEYED[what][0]):04x}" in said
-
-
-@pytest.mark.parametrize("title", HARMLESS)
-def test_what_is_harmless_is_said_as_it_is(
-    title: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    say(title, err=True)
-    assert capsys.readouterr().err == f"{title}\n"
 
 
 def test_the_detail_of_a_problem_hides_nothing_that_follows_it() -> None:
@@ -98,21 +93,6 @@ def test_the_detail_of_a_problem_hides_nothing_that_follows_it() -> None:
     assert done.exit_code == 4
     assert "rows \\u001b[8m\\u202eare bad" in done.stderr
     assert "What to do: " in done.stderr
-
-
-def test_the_detail_of_a_sessions_end_is_said_without_controls(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    status = waiting_status(
-        state="failed",
-        reason="protocol-failed",
-        detail="\x1b[2Jgone",
-        round=1,
-        attempt=1,
-        n_stages=1,
-    )
-    say(progress_line(status))
-    assert "\\u001b[2Jgone" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -157,17 +137,13 @@ def shown(
     return screen.getvalue()
 
 
-def test_a_terminal_has_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = shown(monkeypatch, is_terminal=True)
-    assert said.count("\n") == 1
-
-    assert said.endswith("\r\x1b[Kcompleted\n")
-
-
-def test_a_line_never_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_has_one_line_that_never_wraps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     said = shown(monkeypatch, is_terminal=True, columns="30")
-    longest = max(len(part) for part in said.split("\r\x1b[K"))
-    assert longest <= 30
+    assert said.count("\n") == 1
+    assert said.endswith("\r\x1b[Kcompleted\n")
+    assert max(len(part) for part in said.split("\r\x1b[K")) <= 30
     assert "…" in said
 
 

@@ -30,13 +30,6 @@ def test_the_first_page_asks_for_the_name_until_there_is_one(
     assert json.loads(browser.get("/card.json").content)["key"] == own.key
 
 
-def test_a_second_name_is_refused(browser: DeskBrowser) -> None:
-    browser.post("/institution", {"name": "North"})
-    refused = browser.post("/institution", {"name": "South"})
-    assert "This home is already 'North'" in texts(refused)
-    assert OwnIdentity(browser.desk.home).load().name == "North"
-
-
 def test_a_card_is_trusted_after_its_key_was_compared(
     browser: DeskBrowser, tmp_path: Path
 ) -> None:

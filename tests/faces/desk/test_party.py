@@ -40,8 +40,25 @@ def given(browser: DeskBrowser, invitation: str) -> httpx.Response:
     return browser.follow(browser.post("/invitations", {"invitation": invitation}))
 
 
-def accepted(browser: DeskBrowser, session: str) -> httpx.Response:
-    return browser.follow(browser.accept(PLACE.format(session)))
+@pytest.fixture
+def session(online: Terminal, browser: DeskBrowser) -> str:
+    """A session whose sheet was accepted at the desk."""
+    session, invitation = opened(online)
+    given(browser, invitation)
+    browser.accept(PLACE.format(session))
+    return session
+
+
+@pytest.fixture
+def typed(online: Terminal) -> str:
+    """A session whose sheet was accepted by a command."""
+    session, invitation = opened(online)
+    online("party", "run", invitation, *accepting(online, invitation))
+    return session
+
+
+def order_of(browser: DeskBrowser, session: str) -> PartyOrder:
+    return PartyOrder(browser.desk.home, session, "r1c1")
 
 
 def ordered(
@@ -59,9 +76,9 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     terms = given(browser, f"Dear all,\n\n  {invitation[:60]}\n{invitation[60:]}\n")
     assert "Who reads what" in texts(terms)
     assert all(texts(terms).count(code) == 2 for code in RISKS), "page and annex"
-    files = accepted(browser, session)
-    assert rows.name in texts(files)
     place = PLACE.format(session)
+    files = browser.follow(browser.accept(place))
+    assert rows.name in texts(files)
     read_as = browser.get(f"{place}/table?path=rows.csv")
     assert "12" in texts(read_as)
     assert "11" not in [each.text for each in tree(read_as).iter("td")]  # no range yet
@@ -77,8 +94,7 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     assert "p11" not in rehearsed.text
     assert "queued" in texts(ordered(browser, session, rows))
     with supervise(browser.desk.home):
-        order = PartyOrder(browser.desk.home, session, "r1c1")
-        wait_for(lambda: agrees(order))
+        wait_for(lambda: agrees(order_of(browser, session)))
     result = browser.get(place)
     assert "Your rows, drawn" in result.text
     assert "What was sent" in texts(result)
@@ -116,28 +132,21 @@ def test_an_invalid_invitation_is_shown_again(browser: DeskBrowser) -> None:
 
 
 def test_a_cancelled_session_is_not_tried_again(
-    online: Terminal, browser: DeskBrowser, rows: Path
+    online: Terminal, browser: DeskBrowser, rows: Path, session: str
 ) -> None:
-    session, invitation = opened(online)
-    given(browser, invitation)
-    accepted(browser, session)
     ordered(browser, session, rows)
     online("session", "cancel", session)
     with supervise(browser.desk.home):
-        order = PartyOrder(browser.desk.home, session, "r1c1")
-        wait_for(lambda: order.status().is_over)
+        wait_for(lambda: order_of(browser, session).status().is_over)
     ended = texts(browser.get(PLACE.format(session)))
     assert "cancelled" in ended
     assert "Try again unchanged" not in ended
 
 
 def test_a_party_that_ended_without_a_table_is_not_asked_for_one(
-    online: Terminal, browser: DeskBrowser
+    browser: DeskBrowser, session: str
 ) -> None:
-    session, invitation = opened(online)
-    given(browser, invitation)
-    accepted(browser, session)
-    order = PartyOrder(browser.desk.home, session, "r1c1")
+    order = order_of(browser, session)
     assert not order.status().is_over
     order.stored.save_journal(Journal().stop("It asked twice.", StopReason.REFUSED))
     assert "name your table" not in texts(browser.get("/"))
@@ -145,15 +154,11 @@ def test_a_party_that_ended_without_a_table_is_not_asked_for_one(
 
 
 def test_a_party_that_stopped_for_good_is_not_tried_again(
-    online: Terminal, browser: DeskBrowser, rows: Path
+    browser: DeskBrowser, rows: Path, session: str
 ) -> None:
-    session, invitation = opened(online)
-    given(browser, invitation)
-    accepted(browser, session)
     ordered(browser, session, rows)
-    order = PartyOrder(browser.desk.home, session, "r1c1")
+    order, place = order_of(browser, session), PLACE.format(session)
     order.update_status(state=OrderState.FAILED, ended_at=now())
-    place = PLACE.format(session)
     assert "Try again unchanged" in texts(browser.get(place))
     order.stored.save_journal(Journal().stop("It asked twice.", StopReason.REFUSED))
     assert "Try again unchanged" not in texts(browser.get(place))
@@ -172,16 +177,10 @@ def test_another_sheet_than_the_one_that_is_shown_is_not_accepted(
     assert browser.get(place).headers["location"].endswith("/terms")
 
 
-def test_findings_say_lines_and_what_to_do(
-    online: Terminal, browser: DeskBrowser
-) -> None:
-    session, invitation = opened(online)
-    given(browser, invitation)
-    accepted(browser, session)
+def test_findings_say_lines_and_what_to_do(browser: DeskBrowser, session: str) -> None:
     gaps = table(browser, "gaps.csv", gap=4)
     assert "line 6, x: empty" in texts(ordered(browser, session, gaps))
-    files = PartyOrder(browser.desk.home, session, "r1c1")
-    assert files.status().state is not OrderState.RUNNING
+    assert order_of(browser, session).status().state is not OrderState.RUNNING
     for path, said in {"none.csv": "none.csv", "": "Name a table"}.items():
         fields = {"path": path, "seen": "1", "column": "x"}
         place = f"{PLACE.format(session)}/table/order"
@@ -189,17 +188,14 @@ def test_findings_say_lines_and_what_to_do(
 
 
 def test_after_a_withdrawal_what_leaves_is_asked_and_a_no_ends_it(
-    online: Terminal, browser: DeskBrowser, rows: Path
+    browser: DeskBrowser, rows: Path, session: str
 ) -> None:
-    session, invitation = opened(online)
-    given(browser, invitation)
-    accepted(browser, session)
-    place, files = PLACE.format(session), PartyOrder(browser.desk.home, session, "r1c1")
+    place, order = PLACE.format(session), order_of(browser, session)
     browser.post(f"{place}/consent", {})
     ordered(browser, session, rows)
     with supervise(browser.desk.home):
-        wait_for(files.question)
-        asked = files.question()
+        wait_for(order.question)
+        asked = order.question()
         assert asked is not None
         shown = browser.get(place)
         assert "everything else that the sheet lists" in texts(shown)
@@ -208,10 +204,9 @@ def test_after_a_withdrawal_what_leaves_is_asked_and_a_no_ends_it(
         said = browser.post(f"{place}/answer", {"question": asked.id})
         assert "Say yes or no" in texts(said)
         no = {"question": asked.id, "answer": "no", "reason": "too much"}
-        browser.follow(browser.post(f"{place}/answer", no))
-        again = browser.post(f"{place}/answer", no)
-        assert "answered already" in texts(again)
-        wait_for(lambda: files.status().is_over)
+        browser.post(f"{place}/answer", no)
+        assert "answered already" in texts(browser.post(f"{place}/answer", no))
+        wait_for(lambda: order.status().is_over)
     ended = texts(browser.get(place))
     assert "too much" in ended
     assert "Try again unchanged" in ended
@@ -219,50 +214,40 @@ def test_after_a_withdrawal_what_leaves_is_asked_and_a_no_ends_it(
 
 
 def test_the_desk_goes_on_where_the_command_line_stopped(
-    online: Terminal, browser: DeskBrowser, rows: Path
+    online: Terminal, browser: DeskBrowser, rows: Path, typed: str
 ) -> None:
-    session, invitation = opened(online)
-    online("party", "run", invitation, *accepting(online, invitation))
     assert "continues here with a table" in texts(browser.get("/"))
-    place = PLACE.format(session)
+    place = PLACE.format(typed)
     assert rows.name in texts(browser.follow(browser.get(place)))
     assert "Go on" in texts(browser.get(f"{place}/terms"))
-    named = {"notify": "desk@ward.example, night@ward.example"}
-    nobody = ordered(browser, session, rows, notify="nobody")
-    assert "'nobody' is not a mail address" in texts(nobody)
-    ordered(browser, session, rows, **named)
-    kept = PartyOrder(browser.desk.home, session, "r1c1").order()
-    assert kept.notify == ("desk@ward.example", "night@ward.example")
+    ordered(browser, typed, rows, notify="desk@ward.example, night@ward.example")
+    stored = order_of(browser, typed).order()
+    assert stored.notify == ("desk@ward.example", "night@ward.example")
     again = browser.get(f"{place}/table?path=rows.csv&seen=1&id=id&column=x&column=y")
-    assert sent(again, "/table")["notify"] == [" ".join(kept.notify)]
-    assert session in online("party", "status").stdout
+    assert sent(again, "/table")["notify"] == [" ".join(stored.notify)]
+    assert typed in online("party", "status").stdout
     # and the reverse
     columns = ("--columns", "x,y", "--labels", online.folder / "labels.csv")
     own = ("--data", rows, "--id-column", "id", *columns)
-    online("party", "run", session, "r1c1", *own)
+    online("party", "run", typed, "r1c1", *own)
     assert "complete" in texts(browser.get(f"{place}/report"))
 
 
 def test_a_party_of_the_command_line_declines_at_the_desk(
-    online: Terminal, browser: DeskBrowser
+    online: Terminal, browser: DeskBrowser, typed: str
 ) -> None:
-    session, invitation = opened(online)
-    online("party", "run", invitation, *accepting(online, invitation))
-    place = PLACE.format(session)
-    page = browser.follow(browser.post(f"{place}/decline", {"reason": "too late"}))
-    assert "You withdrew this order: too late" in texts(page)
-    assert "too late" in online("session", "show", session).stdout
+    declined = browser.post(f"{PLACE.format(typed)}/decline", {"reason": "too late"})
+    assert "You withdrew this order: too late" in texts(browser.follow(declined))
+    assert "too late" in online("session", "show", typed).stdout
 
 
 def test_a_session_of_the_command_line_that_was_cancelled_leads_to_its_report(
-    online: Terminal, browser: DeskBrowser, rows: Path
+    online: Terminal, browser: DeskBrowser, rows: Path, typed: str
 ) -> None:
-    session, invitation = opened(online)
-    online("party", "run", invitation, *accepting(online, invitation))
-    online("session", "cancel", session)
+    online("session", "cancel", typed)
     own = ("--data", rows, "--id-column", "id")
-    online("party", "run", session, "r1c1", *own, expect=4)
-    page = texts(browser.follow(browser.get(PLACE.format(session))))
+    online("party", "run", typed, "r1c1", *own, expect=4)
+    page = texts(browser.follow(browser.get(PLACE.format(typed))))
     assert "cancelled" in page
     assert "you may still join" not in page
 
@@ -278,7 +263,7 @@ def test_what_others_wrote_is_shown_at_the_desk_and_never_run(
     place = PLACE.format(session)
     path = table(browser, f"{HOSTILE.replace('/', '|')}.csv")
     path.write_text(path.read_text().replace("x", HOSTILE.replace('"', ""), 1))
-    pages = [given(browser, invitation), accepted(browser, session)]
+    pages = [given(browser, invitation), browser.follow(browser.accept(place))]
     pages.append(browser.get(f"{place}/table?{urlencode({'path': path.name})}"))
     pages.append(
         browser.post(f"{place}/table/order", {"path": path.name, "id": HOSTILE})

@@ -65,11 +65,3 @@ def test_a_field_keeps_its_input_and_shows_its_error() -> None:
     assert found["param.anchor.kind"].usual == "gaussian"
     assert [*found["param.predictor"].options.values()] == ["yes", "no"]
     assert found["param.n_init"].limits == "A whole number from 1 to 1000"
-
-
-def test_a_part_is_in_the_group_of_the_whole() -> None:
-    groups = {field.name: field.group for field in fields_of(schema_of("pqmds"))}
-    assert groups["privacy.epsilon"] == "What is published"
-    assert groups["alignment.method"] == "Linking rows"
-    assert groups["n_init"] == "Starts and stopping"
-    assert groups["codebook_size"] == "The method"

@@ -13,7 +13,7 @@ from support import page_models
 
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
 from coterie_pages import svg
-from coterie_pages.svg import deviations, element
+from coterie_pages.svg import deviations
 from party_sdk.results.plots import project_rows
 from party_sdk.tables import open_table
 
@@ -118,11 +118,6 @@ def test_a_picture_of_every_point_is_within_its_frame() -> None:
     clusters = set(points.labels)
     assert len(starts) == len(points.x) + len(clusters)  # and a key for each
     assert all(0 <= x <= width and 0 <= y <= height for x, y in starts)
-
-
-def test_texts_of_elements_are_escaped() -> None:
-    found = element("text", "<b>&", title='"')
-    assert str(found) == '<text title="&#34;">&lt;b&gt;&amp;</text>'
 
 
 def test_a_picture_by_itself_has_the_style_of_the_pages() -> None:

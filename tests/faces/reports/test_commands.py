@@ -52,21 +52,3 @@ def test_one_pair_of_namesakes_leaves_the_best_key(
     keys = terminal.json("table", path, "--link")
     serving = [key["key"] for key in keys if key["serves"]]
     assert any("postcode" not in key for key in serving)
-
-
-def test_a_median_without_bounds_is_told_what_it_needs(
-    terminal: Terminal, tmp_path: Path
-) -> None:
-    rng = np.random.default_rng(0)
-    lines = [
-        f"C{row:02},{20 + row * 17 % 61},{'' if row % 20 == 7 else rng.integers(20, 90)}"
-        for row in range(60)
-    ]
-    path = tmp_path / "customers.csv"
-    path.write_text("\n".join(["customer,age,income", *lines]))
-    dictionary = tmp_path / "dictionary.json"
-    words = [path, "--id-column", "customer"]
-    terminal("schema", "infer", *words, "--out", dictionary)
-    words += ["--schema", dictionary, "--missing", "median"]
-    said = " ".join(terminal("compare", *words, expect=5).output.split())
-    assert said.count("a median needs a minimum and a maximum") == 1

@@ -16,15 +16,15 @@ from sklearn.metrics import adjusted_rand_score
 from support.analyst_process import House
 
 from clustering_protocols.common.error_catalogue import Problem
-from clustering_protocols.common.errors import CoterieError, InvalidData
+from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.states import StopReason
-from coterie import CannotCluster, FederatedCoClustering, FederatedKMeans, Party, Result
+from coterie import CannotCluster, FederatedKMeans, Party, Result
 from coterie_pages.views.terms_sheet import sheet_of
-from tests.protocols.attacks.honest_sessions import completed, house_in, numbers, play
+from tests.protocols.attacks.honest_sessions import house_in, numbers
 
 
 @pytest.fixture
@@ -48,31 +48,6 @@ def people(
     for name in columns:
         table[name] = rng.normal(10, 3, len(table)).round(2)
     return table
-
-
-@pytest.mark.parametrize("date", ["", "1900-01-01"])
-def test_a_date_for_none_links_no_namesakes(house: House, date: str) -> None:
-    keys = ["given + surname + birth | date"]
-    params = DataCollaboration(
-        n_clusters=2,
-        alignment={"method": "ecdh", "match_keys": keys, "minimum_share": 0.1},
-        dimensions="all_but_one",
-    )
-    tables = [
-        people(40, ["a", "b"], "X", date, 1),
-        people(40, ["c", "d"], "Y", date, 2),
-    ]
-    results = completed(
-        play(
-            house,
-            "s",
-            params,
-            Layout.lattice(1, 2),
-            tables,
-            ids=["surname", "given", "birth"],
-        )
-    )
-    assert (results["r1c1"].labels >= 0).sum() == 40
 
 
 def run_all(parties: list[Party], tables: list[pd.DataFrame]) -> list[Future[Result]]:
@@ -197,29 +172,3 @@ def test_frames_are_joined_by_the_index_that_is_named(
     model = FederatedKMeans(3, layout="columns", random_state=0, id_column="pid")
     model, _ = fitted(model, tables)
     assert adjusted_rand_score(groups, model.labels_[0]) > 0.9
-
-
-def test_a_session_without_ids_does_not_join_frames(
-    tmp_path: Path, indexed: tuple[list[int], list[pd.DataFrame]]
-) -> None:
-    params = DataCollaboration(n_clusters=3, dimensions="all")
-    with house_in(tmp_path) as house:
-        outcome = play(house, "s", params, Layout.lattice(1, 2), indexed[1])
-    assert isinstance(outcome, InvalidData)
-    assert "ids say which is which" in outcome.detail
-
-
-@pytest.mark.parametrize("factor", [1, 100, 1e-6])
-def test_counts_in_another_unit_give_equal_co_clusters(factor: float) -> None:
-    rng = np.random.default_rng(0)
-    groups = np.repeat(np.arange(3), 20)
-    parts = []
-    for _ in range(3):
-        own = np.arange(12)[None] // 4 == groups[:, None]
-        parts.append(rng.binomial(1, np.where(own, 0.6, 0.05)).astype(float) * factor)
-    model = FederatedCoClustering(
-        3, layout="columns", random_state=0, params={"r_max": float(factor)}
-    )
-    model, told = fitted(model, parts)
-    score = adjusted_rand_score(groups, np.asarray(model.labels_[0]))
-    assert told or score > 0.95
