@@ -195,13 +195,6 @@ def test_who_looks_at_an_analyst_is_told_of_such_an_answer() -> None:
     assert "more than 16 MiB" in last.text
 
 
-def test_a_page_that_speaks_of_a_key_is_no_analyst() -> None:
-    with answering(whole(b'{"keyboard": "Please log in"}')) as peer:
-        [found] = [each for each in check_analyst(peer.url) if each.check == "analyst"]
-    assert not found.is_ok
-    assert "no analyst" in found.text
-
-
 def test_large_arrays_are_read() -> None:
     content = b"x" * (limits.DOCUMENT_BYTES + MEBIBYTE)
     with answering(whole(content)) as peer, connect(peer.url, patience=0) as analyst:

@@ -1,6 +1,5 @@
 """What means little is said: coinciding or small clusters, narrow parties, noise, sites."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from clustering_protocols.terms.terms import Layout, read_terms
 from party_sdk.advice import Situation, advise, check_sizes, size_warnings
 from party_sdk.coordinator.option_parsing import earlier_params
 from party_sdk.estimators import FederatedFuzzyCMeans, FederatedKMeans
-from party_sdk.lab.simulated_session import SimulatedSession, simulate
+from party_sdk.lab.simulated_session import simulate
 from party_sdk.results.cautions import (
     site_agreement,
     site_effect_warnings,
@@ -85,18 +84,16 @@ def test_clusters_that_kept_their_place_are_warned_of() -> None:
     assert any("fewer than 10 rows" in sentence for sentence in session.warnings)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "warned"), [(0.5, True), (1.0, True), (500.0, False)]
-)
-def test_noise_larger_than_codes_is_said_before_the_session(
-    epsilon: float, *, warned: bool
-) -> None:
-    params = ProductQuantisation(
-        n_clusters=3, privacy={"mechanism": "laplace", "epsilon": epsilon}
-    )
-    said = result_warnings.find_session_warnings(params, Layout.lattice(1, 2), [4, 4])
-    assert bool(said) is warned
-    assert not warned or "more than codes can" in said[0]
+def test_noise_larger_than_codes_is_said_before_the_session() -> None:
+    def said(epsilon: float) -> list[str]:
+        privacy = {"mechanism": "laplace", "epsilon": epsilon}
+        params = ProductQuantisation(n_clusters=3, privacy=privacy)
+        layout = Layout.lattice(1, 2)
+        return list(result_warnings.find_session_warnings(params, layout, [4, 4]))
+
+    assert "more than codes can" in said(0.5)[0]
+    assert said(1.0)
+    assert not said(500.0)
 
 
 @pytest.mark.parametrize(
@@ -124,15 +121,14 @@ def test_advice_leaves_out_what_would_refuse_so_few_rows() -> None:
     assert "llf, fuzzy_cmeans" in {fit.name for fit in many.fits}
 
 
-@pytest.mark.parametrize(("rows", "update"), [(200, 5), (2_000, 62), (20_000, None)])
+@pytest.mark.parametrize(("rows", "update"), [(200, "5"), (2_000, "62"), (20_000, "")])
 def test_advice_warns_of_the_update_at_which_an_audit_may_stop(
-    rows: int, update: int | None
+    rows: int, update: str
 ) -> None:
     found = advise(Situation(partitioning="horizontal", parties=4, rows=rows))
     [llf] = [fit for fit in found.fits if fit.name == "llf, cmeans"]
-    expected = [] if update is None else [f"may stop a session from update {update} of"]
-    assert len(llf.warnings) == len(expected)
-    assert all(part in said for part, said in zip(expected, llf.warnings, strict=True))
+    assert len(llf.warnings) == bool(update)
+    assert all(f"from update {update} of" in said for said in llf.warnings)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +150,7 @@ def test_the_numbers_of_clusters_that_fit_are_counted_before_anybody_joins(
     [
         (DataCollaboration(n_clusters=9), ROWS, 8, 4, "there are 8 rows"),
         (DataCollaboration(n_clusters=2), Layout.lattice(1, 3), 90, 4, "One column"),
+        (DataCollaboration(n_clusters=2), Layout.lattice(1, 6), 90, 10, "One column"),
         (LosslessFederated(n_clusters=2, algorithm="fuzzy_cmeans"), ROWS, 90, 4, "rows"),
     ],
 )  # fmt: skip
@@ -164,13 +161,6 @@ def test_sizes_are_held_against_the_protocol_s_own_checks(
         check_sizes(params, layout, rows, columns)
     check_sizes(params, layout, None, columns)
     check_sizes(params, layout, 900_000, 30)
-
-
-def test_an_explicit_number_of_columns_is_no_default() -> None:
-    params, layout = DataCollaboration(n_clusters=2), Layout.lattice(1, 6)
-    with pytest.raises(ProtocolFailed, match="One column"):
-        check_sizes(params, layout, 90, 10)
-    check_sizes(params, layout, 90, None)
 
 
 def test_factors_may_be_more_than_columns() -> None:
@@ -330,44 +320,22 @@ def test_a_table_of_zeros_is_reported(tmp_path: Path) -> None:
 
 FAR = np.vstack([UNITS, [[80.0] * 4]])
 FEW_DIMENSIONS = DataCollaboration(n_clusters=6, dimensions="all_but_one")
-FIGURE = re.compile(r"(\d+\.\d+) times[^;]*?\((objective_ratio\w*)\)")
-NAMED = re.compile(
-    r"(pooled_agreement|objective_ratio|site agreement)(?: of)? (\d+\.\d+)"
-)
-
-
-def _played() -> list[SimulatedSession]:
-    anything = {"choices": ANY_UNITS}
-    return [
-        simulate(FEW_DIMENSIONS, NARROW, (3, 1), seed=1),
-        simulate(LosslessFederated(n_clusters=12), SMALL, (3, 1)),
-        simulate(DataCollaboration(n_clusters=6), WIDE, (3, 1)),
-        simulate(OmniFC(n_clusters=3), _shifted(3.0), "rows", **anything),
-        simulate(DataCollaboration(n_clusters=3), FAR, (3, 1), **anything),
-    ]
 
 
 def test_each_warning_s_number_is_the_figure_that_it_names() -> None:
-    seen = set()
-    for session in _played():
-        text = " ".join(session.warnings)
-        pairs = [(name, value) for value, name in FIGURE.findall(text)]
-        pairs += [
-            (name.replace(" ", "_"), value) for name, value in NAMED.findall(text)
-        ]
-        for name, value in pairs:
-            digits = len(value.partition(".")[2])
-            assert f"{getattr(session, name):.{digits}f}" == value, name
-            seen.add(name)
-    assert seen == {
-        "objective_ratio",
-        "objective_ratio_same_rules",
-        "pooled_agreement",
-        "site_agreement",
-    }
+    lost = simulate(FEW_DIMENSIONS, NARROW, (3, 1), seed=1)
+    other = simulate(DataCollaboration(n_clusters=6), WIDE, (3, 1))
+    said = " ".join((*lost.warnings, *other.warnings))
+    for sentence in (
+        f"site agreement {lost.site_agreement:.2f}",
+        f"{lost.objective_ratio:.2f} times that of the pooled method with ten starts",
+        f"{lost.objective_ratio_same_rules:.2f} times that of the pooled method under",
+        f"pooled_agreement {other.pooled_agreement:.2f}",
+        f"at an objective_ratio of {other.objective_ratio:.3f}",
+    ):
+        assert sentence in said
 
 
 def test_a_cluster_of_one_row_is_called_an_outlier() -> None:
     session = simulate(DataCollaboration(n_clusters=3), FAR, (3, 1), choices=ANY_UNITS)
-    assert 1 in np.bincount(session.labels)
     assert any("one or two rows: outliers?" in said for said in session.warnings)

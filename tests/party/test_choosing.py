@@ -27,7 +27,6 @@ from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import RunLine
 from clustering_protocols.wire.states import SessionState
 from coterie_pages.result_texts import suggest_run
-from party_sdk.advice import describe_cost_of_runs
 from party_sdk.analyst_client import http_analyst
 from party_sdk.application.exports import can_preview_runs, own_runs
 from party_sdk.application.home import Home
@@ -137,20 +136,6 @@ def test_the_table_says_where_there_are_no_clusters() -> None:
     worse = runs_of(with_gap(2, 0.3), with_gap(3, 0.2))
     assert list(run_table_lines(worse))[-1].startswith("no clusters")
     assert "no clusters" not in "".join(run_table_lines(runs_of(with_gap(2, 0.9))))
-
-
-@pytest.mark.parametrize(
-    ("params", "layout", "said"),
-    [
-        (PARAMS, LAYOUT, "rounds and bytes of one"),
-        (LosslessFederated(n_clusters=4), Layout.lattice(3), "about 3 times"),
-    ],
-    ids=["dc", "llf"],
-)
-def test_what_several_runs_cost_is_said_before_the_session_opens(
-    params: Any, layout: Layout, said: str
-) -> None:
-    assert said in describe_cost_of_runs(params, layout, Evaluation(n_clusters=KS))
 
 
 # Own rows under each number

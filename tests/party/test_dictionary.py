@@ -1,7 +1,6 @@
 """A dictionary in the terms: columns are found by name, and checked before joining."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.analyst_process import House
+from support.drawn_terms import drawn
 from support.terminal import coterie
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.session_terms import draw_up_terms
 from clustering_protocols.terms.schema import Constraints, Field, Schema
-from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
+from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.states import SlotState
 from party_sdk.application.home import Home
 from party_sdk.tables import open_table
@@ -74,43 +73,15 @@ def test_a_table_without_a_required_column_cannot_join(house: House) -> None:
     assert (slot.state, slot.reason) == (SlotState.JOINED, None), "it came again"
 
 
-def drawn(*schemas: Schema) -> Any:
-    proposal = SessionRequest(
-        protocol={"name": "dummy", "params": {}},
-        layout=LAYOUT,
-        seed=1,
-        dictionary=schemas,
-    )
-    return read_terms(draw_up_terms("s", proposal))
-
-
-def test_terms_hold_the_dictionary_and_no_word_of_it_without_one() -> None:
-    assert drawn(SCHEMA).dictionary == (SCHEMA,)
-    bare = SessionRequest(
-        protocol={"name": "dummy", "params": {}}, layout=LAYOUT, seed=1
-    )
-    assert b"dictionary" not in draw_up_terms("s", bare)
-
-
-@pytest.mark.parametrize(
-    ("schemas", "why"),
-    [
+def test_a_dictionary_of_no_use_opens_no_session() -> None:
+    assert drawn(Dummy(), LAYOUT, dictionary=(SCHEMA,)).dictionary == (SCHEMA,)
+    sex = Field(name="sex", type="string", categories=("m", "f"))
+    for schemas, why in (
         ((SCHEMA, SCHEMA), "1 column groups"),
-        (
-            (
-                Schema(
-                    fields=(Field(name="sex", type="string", categories=("m", "f")),)
-                ),
-            ),
-            "'sex' has levels",
-        ),
-    ],
-)
-def test_a_dictionary_of_no_use_opens_no_session(
-    schemas: Sequence[Schema], why: str
-) -> None:
-    with pytest.raises(InvalidParameters, match=why):
-        drawn(*schemas)
+        ((Schema(fields=(sex,)),), "'sex' has levels"),
+    ):
+        with pytest.raises(InvalidParameters, match=why):
+            drawn(Dummy(), LAYOUT, dictionary=schemas)
 
 
 def test_a_table_is_checked_for_an_invitation_without_joining(

@@ -108,18 +108,13 @@ def test_it_is_the_session_of_the_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_tables_of_every_library_come_in_and_go_out(kind: str) -> None:
+def test_tables_of_every_library_come_in(kind: str) -> None:
     tables = [KINDS[kind](FRAME[0::2]), KINDS[kind](FRAME[1::2])]
     here = FederatedKMeans(3, random_state=0).fit(tables)
     assert here.feature_names_in_.tolist() == NAMES
     there = FederatedKMeans(3, layout="rows", random_state=0).fit([X[0::2], X[1::2]])
-    for table, result, own, other in zip(
-        tables, here.session_.results, here.labels_, there.labels_, strict=True
-    ):
+    for own, other in zip(here.labels_, there.labels_, strict=True):
         assert_array_equal(own, other)
-        shown = result.to_frame(table)
-        assert type(shown) is type(table)
-        assert list(shown["label"]) if kind != "pyarrow" else shown["label"].to_pylist()
 
 
 def test_rows_are_found_by_their_ids_where_parties_split_columns() -> None:
@@ -132,6 +127,35 @@ def test_rows_are_found_by_their_ids_where_parties_split_columns() -> None:
     means = FRAME.groupby(here.labels_[0]).mean()
     assert_allclose(here.cluster_centers_, means)
     assert here.feature_names_in_.tolist() == NAMES
+
+
+@pytest.mark.parametrize("stand_in", ["P999", "unknown", "NA", "00000000"])
+def test_a_word_for_no_id_links_no_people(
+    recwarn: pytest.WarningsRecorder, stand_in: str
+) -> None:
+    ids = [[f"f{row:03}" for row in range(150)] for _ in range(2)]
+    ids[0][5], ids[1][6] = stand_in, stand_in.replace("P999", "P888")
+    left = FRAME[NAMES[:2]].assign(flower=ids[0])
+    right = FRAME[NAMES[2:]].assign(flower=ids[1])[::-1]
+    params = {"alignment": {"method": "ecdh", "minimum_share": 0.1}}
+    here = FederatedKMeans(3, id_column="flower", random_state=0, params=params)
+    here.fit([left, right])
+    told = any("for a missing one" in str(each.message) for each in recwarn)
+    assert told == (stand_in != "P999")
+    assert [(labels >= 0).sum() for labels in here.labels_] == [148, 148]
+
+
+@pytest.mark.parametrize("is_column", [False, True])
+def test_frames_are_joined_by_an_index_only_if_it_is_named(*, is_column: bool) -> None:
+    indexed = FRAME.rename_axis("flower")
+    tables = [indexed[NAMES[:2]], indexed[NAMES[2:]].sample(frac=1, random_state=1)]
+    with pytest.raises(CannotCluster, match="index"):
+        FederatedKMeans(3, layout="columns", random_state=0).fit(tables)
+    if is_column:
+        tables = [table.reset_index() for table in tables]
+    here = FederatedKMeans(3, layout="columns", random_state=0, id_column="flower")
+    here.fit(tables)
+    assert_allclose(here.cluster_centers_, FRAME.groupby(here.labels_[0]).mean())
 
 
 def test_rows_without_ids_stand_in_the_same_order() -> None:

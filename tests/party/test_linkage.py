@@ -16,6 +16,7 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
+from clustering_protocols.wire.states import StopReason
 from party_sdk.party.asker import Asker
 from party_sdk.party.participant import Party
 from party_sdk.reports.run_reports import describe_linked_rows, run_report
@@ -78,6 +79,7 @@ def test_few_linked_rows_stop_every_party_that_asks_nobody(house: House) -> None
     two = Operators(house, "few")
     for said in two.run(ids_per_row=0.5):
         assert "ids for your" in said
+    assert {slot.stopped for slot in two.session.status().slots} == {StopReason.HELD}
     for said in two.run():
         assert TWENTY in said
         assert "--choice allow_small_overlap=true" in said
@@ -86,6 +88,7 @@ def test_few_linked_rows_stop_every_party_that_asks_nobody(house: House) -> None
         assert "'minimum_rows' is 30" in said
     first, second = two.run(choices=ALLOWED)
     assert (first.labels >= 0).sum() == (second.labels >= 0).sum() == 25
+    assert not any(slot.stopped for slot in two.session.status().slots)
     with two.party("r1c1") as party:
         terms, result = party.terms, party.result()
         assert describe_linked_rows(terms, "r1c1", result) == "25 of 40"

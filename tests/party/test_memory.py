@@ -113,13 +113,10 @@ def test_before_the_first_round_nothing_is_known(folder: PartySession) -> None:
 
 
 def test_sessions_and_slots_are_told_apart(tmp_path: Path) -> None:
-    places = [(session, slot) for session in ("s", "t") for slot in ("a", "b")]
-    for session, slot in places:
-        content = f"{session} {slot}".encode()
-        PartySession(tmp_path, session, slot).save_document(Document.RESULT, content)
-    for session, slot in places:
-        stored = PartySession(tmp_path, session, slot).result
-        assert stored == f"{session} {slot}".encode()
+    parties = [PartySession(tmp_path, one, other) for one in "st" for other in "ab"]
+    for number, party in enumerate(parties):
+        party.save_document(Document.RESULT, b"%d" % number)
+    assert [party.result for party in parties] == [b"0", b"1", b"2", b"3"]
 
 
 def test_forgetting_everything_leaves_nothing(folder: PartySession) -> None:
@@ -224,31 +221,14 @@ def test_memory_follows_rounds_and_attempts(folder: PartySession) -> None:
     assert memory.entries == {"x": b"3", "big": bytes(9000), "z": b""}
 
 
-@pytest.mark.parametrize("shown", [repr, str, "{}".format])
-def test_an_identity_shows_no_secret(shown: object) -> None:
-    text = shown(IDENTITY)  # type: ignore[operator]  # parametrised by repr and str
-    for secret in (IDENTITY.entropy, IDENTITY.token, "secret"):
-        assert str(secret) not in text
-
-
-@pytest.mark.parametrize(
-    ("round_", "attempt", "expected"),
-    [
-        (4, 1, STANDING.after),
-        (9, 1, STANDING.after),
-        (3, 3, STANDING.before),
-        (3, 5, STANDING.before),
-        *((round_, attempt, None) for round_, attempt in ((3, 2), (3, 1), (2, 9))),
-    ],
-)
-def test_only_a_later_round_or_attempt_has_a_memory_to_start_from(
-    round_: int, attempt: int, expected: Memory | None
-) -> None:
-    if expected is not None:
-        assert STANDING.memory_before(round_, attempt) is expected
-        return
-    with pytest.raises(Equivocation, match="after round 3, attempt 2"):
-        STANDING.memory_before(round_, attempt)
+def test_only_a_later_round_or_attempt_has_a_memory_to_start_from() -> None:
+    for round_ in (4, 9):
+        assert STANDING.memory_before(round_, 1) is STANDING.after
+    for attempt in (3, 5):
+        assert STANDING.memory_before(3, attempt) is STANDING.before
+    for round_, attempt in ((3, 2), (3, 1), (2, 9)):
+        with pytest.raises(Equivocation, match="after round 3, attempt 2"):
+            STANDING.memory_before(round_, attempt)
 
 
 HOLD = """
@@ -312,11 +292,12 @@ def test_what_is_secret_follows_the_sign_that_no_client_sends() -> None:
     assert SECRET.hex() in kept
 
 
-def test_an_invitation_shows_no_secret() -> None:
-    shown = repr(INVITATION)
+def test_an_invitation_and_an_identity_show_no_secret() -> None:
+    shown = f"{INVITATION!r} {IDENTITY!r} {IDENTITY}"
     assert INVITATION.slot in shown
-    for secret in (INVITATION.code, SECRET.hex(), repr(SECRET)):
-        assert secret not in shown
+    own = (IDENTITY.entropy, IDENTITY.token, "code/secret")
+    for secret in (*own, INVITATION.code, SECRET.hex(), repr(SECRET)):
+        assert str(secret) not in shown
 
 
 @pytest.mark.parametrize(

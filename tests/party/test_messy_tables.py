@@ -3,7 +3,7 @@
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -172,55 +172,28 @@ def as_cell(text: str) -> Any:
     return float(text) if text[0].isdigit() else text
 
 
-MADE: dict[str, tuple[Callable[[Path], Path], dict[str, Any]]] = {
-    "UTF-16 with its mark": (lambda f: of(f / "r.csv", lines(), "utf-16"), {}),
-    "UTF-16 without": (
-        lambda f: of(f / "r.csv", lines(), "utf-16-le"),
-        {"dialect": {"encoding": "utf-16-le"}},
+MADE: dict[str, str | bytes] = {
+    "UTF-16 with its mark": lines().encode("utf-16"),
+    "UTF-16 without": lines().encode("utf-16-le"),
+    "UTF-32": lines().encode("utf-32"),
+    "quoted line feeds": lines('"a\n1",1.5,2', *ROWS[1:]),
+    "semicolons in quotes": lines('"a;1";1,5;2', "b;2,5;3", "c;3,5;5", header="id;x;y"),
+    "carriage returns alone": lines().replace("\n", "\r"),
+    "two ends of lines": lines().replace("\n", "\r\n", 2),
+    "scientific notation with commas": lines(
+        "a;1,5e0;2", "b;2,5E0;3", "c;35e-1;5", header="id;x;y"
     ),
-    "UTF-32": (lambda f: of(f / "r.csv", lines(), "utf-32"), {}),
-    "quoted line feeds": (
-        lambda f: of(f / "r.csv", lines('"a\n1",1.5,2', "b,2.5,3", "c,3.5,5")),
-        {},
-    ),
-    "semicolons in quotes": (
-        lambda f: of(
-            f / "r.csv", lines('"a;1";1,5;2', "b;2,5;3", "c;3,5;5", header="id;x;y")
-        ),
-        {},
-    ),
-    "carriage returns alone": (
-        lambda f: of(f / "r.csv", lines().replace("\n", "\r")),
-        {},
-    ),
-    "two ends of lines": (
-        lambda f: of(f / "r.csv", lines().replace("\n", "\r\n", 2)),
-        {},
-    ),
-    "scientific notation with commas": (
-        lambda f: of(
-            f / "r.csv", lines("a;1,5e0;2", "b;2,5E0;3", "c;35e-1;5", header="id;x;y")
-        ),
-        {},
-    ),
-    "a separator that is told": (
-        lambda f: of(f / "r.csv", "sep=|\n" + lines().replace(",", "|")),
-        {},
-    ),
-    "a sheet that begins below": (lambda f: sheets(f / "r.xlsx", "one"), {}),
-    "one of two sheets": (
-        lambda f: sheets(f / "r.xlsx", "one", "two"),
-        {"dialect": {"sheet": "two"}},
-    ),
-    "a semicolon at the end of each line": (
-        lambda f: of(f / "r.csv", lines().replace(",", ";").replace("\n", ";\n")),
-        {},
-    ),
-    "a name with a quote": (lambda f: of(f / "o'r; --.csv", lines()), {}),
-    "a code of no value in a column of its own": (
-        lambda f: of(f / "r.csv", lines().replace("\n", ",NA\n").replace("NA", "z", 1)),
-        {"columns": ["x", "y"]},
-    ),
+    "a separator that is told": "sep=|\n" + lines().replace(",", "|"),
+    "a semicolon at the end of each line": lines()
+    .replace(",", ";")
+    .replace("\n", ";\n"),
+    "a code of no value in a column of its own": lines()
+    .replace("\n", ",NA\n")
+    .replace("NA", "z", 1),
+}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "UTF-16 without": {"dialect": {"encoding": "utf-16-le"}},
+    "a code of no value in a column of its own": {"columns": ["x", "y"]},
 }
 
 
@@ -237,13 +210,23 @@ def test_a_study_is_read_to_its_end(tmp_path: Path, ending: str) -> None:
     assert "has no rows" in refused(tmp_path / f"none.{ending}")
 
 
+def check_rows(path: Path, **options: Any) -> None:
+    source = open_table(path, id_column="id", **options)
+    assert matrix(source).tolist() == [[1.5, 2], [2.5, 3], [3.5, 5]]
+    assert [text[0] for text in source.ids or ()] == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize("name", MADE)
 def test_a_file_of_another_kind_is_read(tmp_path: Path, name: str) -> None:
-    make, options = MADE[name]
-    source = open_table(make(tmp_path), id_column="id", **options)
-    assert matrix(source).tolist() == [[1.5, 2], [2.5, 3], [3.5, 5]]
-    assert source.ids is not None
-    assert [text[0] for text in source.ids] == ["a", "b", "c"]
+    content, path = MADE[name], tmp_path / "o'r; --.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    check_rows(path, **OPTIONS.get(name, {}))
+
+
+def test_a_sheet_is_read_that_begins_below_or_is_one_of_two(tmp_path: Path) -> None:
+    check_rows(sheets(tmp_path / "one.xlsx", "one"))
+    two = sheets(tmp_path / "two.xlsx", "one", "two")
+    check_rows(two, dialect={"sheet": "two"})
 
 
 REFUSABLE: dict[str, tuple[str | bytes, str]] = {

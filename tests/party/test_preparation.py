@@ -18,6 +18,7 @@ from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import Layout
+from party_sdk.admission.table_admission import SlotFields, check_required_fields
 from party_sdk.results.plots import project_rows
 from party_sdk.tables import open_table
 
@@ -110,23 +111,15 @@ def test_own_rows_are_drawn_in_the_units_of_the_session(
     assert positions == pytest.approx(np.abs(expected), abs=1e-4)
 
 
-def test_a_missing_value_without_a_rule_is_refused_by_line(house: House) -> None:
+def test_a_missing_value_without_a_rule_is_refused_by_line() -> None:
     silent = Preparation(fields=PREPARATION.fields[1:])
-    session = house.open(
-        "refused",
-        LosslessFederated(n_clusters=3),
-        LAYOUT,
-        dictionary=[SCHEMA],
-        preparation=[silent],
-    )
-    party = house.parties(session)["r1c1"]
-    frame = FRAMES[0].copy()
-    frame.loc[:, "crp"] = frame["crp"].fillna(1.0)
+    frame = FRAMES[0].assign(crp=FRAMES[0]["crp"].fillna(1.0))
     frame.loc[6, "crp"] = None
     with pytest.raises(InvalidData, match="row 7, crp: empty"):
-        party.run(frame, id_column="patient")
+        open_table(frame, id_column="patient", schema=SCHEMA, preparation=silent)
+    matrix_of_ones = open_table(np.ones((40, 5)))
     with pytest.raises(InvalidData, match="not a matrix"):
-        party.run(np.ones((40, 5)))
+        check_required_fields(SlotFields(SCHEMA, silent, ()), matrix_of_ones)
 
 
 def drawn(

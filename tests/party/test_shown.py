@@ -64,6 +64,9 @@ def table(
 
 
 POLICY = Policy()
+TOGETHER = "allow_shown_together"
+NEARLY = "nearly the same rows"
+FEWER_THAN_TEN = "fewer than 10 rows remains"
 
 
 class Home:
@@ -81,6 +84,10 @@ class Home:
         history = History(self.path)
         history.check(use, history.rows_of(data), POLICY, is_agreed=allowed)
 
+    def refuses(self, why: str, *session: Any, allowed: bool = False) -> None:
+        with pytest.raises(GuardRefused, match=why):
+            self.runs(*session, allowed=allowed)
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
@@ -97,8 +104,7 @@ def test_means_and_geometry_of_the_same_rows_are_asked_about(
 ) -> None:
     first, then = (LLF, rows) if means_first else (rows, LLF)
     home.runs(terms_of(first), table())
-    with pytest.raises(GuardRefused, match="allow_shown_together"):
-        home.runs(terms_of(then), table())
+    home.refuses(TOGETHER, terms_of(then), table())
     home.runs(terms_of(then), table(), allowed=True)
     home.runs(terms_of(SIZES), table())
 
@@ -160,8 +166,7 @@ def test_places_and_means_of_the_same_rows_are_asked_about(
     (first, before), (then, now) = both if means_first else both[::-1]
     home.runs(first, before)
     if asks:
-        with pytest.raises(GuardRefused, match="allow_shown_together"):
-            home.runs(then, now)
+        home.refuses(TOGETHER, then, now)
     home.runs(then, now, allowed=asks)
 
 
@@ -206,8 +211,7 @@ def test_means_and_coordinates_at_one_party_raise_a_question(
     first, then = terms if means_first else terms[::-1]
     home.runs(first, table())
     if asks:
-        with pytest.raises(GuardRefused, match="allow_shown_together"):
-            home.runs(then, table())
+        home.refuses(TOGETHER, then, table())
     home.runs(then, table(), allowed=asks)
 
 
@@ -231,8 +235,7 @@ def test_the_same_people_are_known_again(
 ) -> None:
     home.runs(terms_of(LLF), table(ids=ids))
     terms = terms_of(OmniFC(n_clusters=3), tuple(later.columns))
-    with pytest.raises(GuardRefused, match="allow_shown_together"):
-        home.runs(terms, later)
+    home.refuses(TOGETHER, terms, later)
 
 
 @pytest.mark.threat(155)
@@ -250,8 +253,7 @@ def test_one_of_two_keys_is_enough_and_two_others_are_not_known(
     home.runs(terms_of(LLF), table())
     later = terms_of(OmniFC(n_clusters=3), NAMES, analyst, coordinator)
     if asks:
-        with pytest.raises(GuardRefused, match="allow_shown_together"):
-            home.runs(later, table())
+        home.refuses(TOGETHER, later, table())
     home.runs(later, table(), allowed=asks)
 
 
@@ -260,8 +262,7 @@ def test_one_of_two_keys_is_enough_and_two_others_are_not_known(
 def test_sums_over_nearly_the_same_rows_are_refused(home: Home, then: Params) -> None:
     home.runs(terms_of(LLF), table())
     for allowed in (False, True):
-        with pytest.raises(GuardRefused, match="nearly the same rows"):
-            home.runs(terms_of(then), table(X[1:]), allowed=allowed)
+        home.refuses(NEARLY, terms_of(then), table(X[1:]), allowed=allowed)
     home.runs(terms_of(then), table(X[10:]))
 
 
@@ -292,8 +293,7 @@ def test_few_new_rows_are_known_whatever_else_changes(
     later = None if ids is None else [*IDS, "new"][: len(rows)]
     if ids is not None and np.array_equal(rows[:40], X[9:49]):
         later = [*IDS[9:], *map(str, range(9))]
-    with pytest.raises(GuardRefused, match="nearly the same rows"):
-        home.runs(terms_of(SIZES, names), table(rows, names, later))
+    home.refuses(NEARLY, terms_of(SIZES, names), table(rows, names, later))
 
 
 @pytest.mark.threat(156)
@@ -306,16 +306,14 @@ def test_few_corrected_cells_are_refused_and_many_are_not(
     home.runs(terms_of(SIZES), table(ids=ids))
     rows = np.arange(n_rows)
     more = np.column_stack([corrected(rows, 1), X[:, 0] ** 2]), (*NAMES, "more")
-    with pytest.raises(GuardRefused, match="wait for more changes"):
-        home.runs(terms_of(SIZES, more[1]), table(*more, ids))
+    home.refuses("wait for more changes", terms_of(SIZES, more[1]), table(*more, ids))
     home.runs(terms_of(SIZES), table(corrected(np.arange(20), 1), ids=ids))
 
 
 @pytest.mark.threat(156)
 def test_the_id_of_one_row_that_changed_is_a_row_gone_and_a_row_new(home: Home) -> None:
     home.runs(terms_of(SIZES), table(ids=IDS))
-    with pytest.raises(GuardRefused, match="nearly the same rows"):
-        home.runs(terms_of(SIZES), table(ids=[*IDS[:-1], "patient 00"]))
+    home.refuses(NEARLY, terms_of(SIZES), table(ids=[*IDS[:-1], "patient 00"]))
 
 
 def without(*rows: range) -> MatrixSource:
@@ -332,8 +330,7 @@ def test_sums_of_four_sessions_over_few_rows_are_refused(
     one, other = range(10 + n_common), range(10, 21 + n_common)
     for out in ((), (one,), (other,)):
         home.runs(terms_of(SIZES), without(*out))
-    with pytest.raises(GuardRefused, match="fewer than 10 rows remains"):
-        home.runs(terms_of(SIZES), without(one, other))
+    home.refuses(FEWER_THAN_TEN, terms_of(SIZES), without(one, other))
 
 
 @pytest.mark.threat(156)
@@ -341,8 +338,7 @@ def test_sums_of_sessions_without_common_rows_are_combined(home: Home) -> None:
     """All rows, one half, and the other half without one row."""
     for out in (range(0), range(25, 50)):
         home.runs(terms_of(SIZES), without(out))
-    with pytest.raises(GuardRefused, match="fewer than 10 rows remains"):
-        home.runs(terms_of(SIZES), without(range(26)))
+    home.refuses(FEWER_THAN_TEN, terms_of(SIZES), without(range(26)))
     home.runs(terms_of(SIZES), without(range(25)))
 
 
@@ -355,7 +351,7 @@ def test_totals_of_many_rows_are_combined_too(tmp_path: Path) -> None:
         use = Use(session=name, slot="r1c1", sums=True)
         if name != "other":
             history.record(use, rows, POLICY)
-    with pytest.raises(GuardRefused, match="fewer than 10 rows remains"):
+    with pytest.raises(GuardRefused, match=FEWER_THAN_TEN):
         history.record(use, rows, POLICY)
 
 
@@ -371,32 +367,32 @@ def test_a_session_over_other_fields_between_hides_no_earlier_one(
     home.runs(terms_of(SIZES), table())
     home.runs(terms_of(SIZES, ("e", "f")), table(OTHER_FIELDS, ("e", "f")))
     rows, names = np.hstack([cells, OTHER_FIELDS[-len(cells) :]]), (*NAMES, "e", "f")
-    with pytest.raises(GuardRefused, match="nearly the same rows"):
-        home.runs(terms_of(SIZES, names), table(rows, names))
+    home.refuses(NEARLY, terms_of(SIZES, names), table(rows, names))
 
 
 @pytest.mark.threat(156)
 def test_terms_set_no_smaller_number_of_rows_than_the_home(home: Home) -> None:
     few = LosslessFederated(n_clusters=3, publish="sizes", min_cluster_rows=1)
     home.runs(terms_of(few), table())
-    with pytest.raises(GuardRefused, match="At least 10 rows"):
-        home.runs(terms_of(few), table(X[1:]))
+    home.refuses("At least 10 rows", terms_of(few), table(X[1:]))
 
 
 @pytest.mark.threat(156)
 def test_means_published_a_third_time_raise_a_question(home: Home) -> None:
     home.runs(terms_of(LLF), table())
     home.runs(terms_of(LLF), table(X[::-1]))
-    with pytest.raises(GuardRefused, match="2 times before"):
-        home.runs(terms_of(LLF), table())
+    home.refuses("2 times before", terms_of(LLF), table())
     home.runs(terms_of(LLF), table(), allowed=True)
 
 
 def test_only_geometry_of_other_columns_raises_a_question(home: Home) -> None:
     home.runs(terms_of(OmniFC(n_clusters=3)), table())
     home.runs(terms_of(OmniFC(n_clusters=4)), table())
-    with pytest.raises(GuardRefused, match="protocol, or with other columns"):
-        home.runs(terms_of(OmniFC(n_clusters=3), FEWER), table(X[:, :3], FEWER))
+    home.refuses(
+        "protocol, or with other columns",
+        terms_of(OmniFC(n_clusters=3), FEWER),
+        table(X[:, :3], FEWER),
+    )
 
 
 OUTCOME = np.random.default_rng(3).normal(size=(len(X), 1))
@@ -438,8 +434,7 @@ def test_a_described_variable_makes_no_other_rows(
         sessions.reverse()
     (first, rows, names), (then, others, more) = sessions
     home.runs(first, table(rows, names, ids))
-    with pytest.raises(GuardRefused, match="nearly the same rows"):
-        home.runs(then, table(others[1:], more, some))
+    home.refuses(NEARLY, then, table(others[1:], more, some))
     home.runs(then, table(others, more, ids))
 
 
@@ -452,8 +447,7 @@ def test_outcomes_of_few_rows_that_changed_are_not_told(
     home.runs(terms, table(WITH_OUTCOME, FIVE, ids))
     later = WITH_OUTCOME.copy()
     later[:3, 4] += 1.0
-    with pytest.raises(GuardRefused, match="nearly the same rows"):
-        home.runs(terms, table(later, FIVE, ids))
+    home.refuses(NEARLY, terms, table(later, FIVE, ids))
 
 
 @pytest.mark.threat(155)
@@ -461,8 +455,9 @@ def test_geometry_is_the_same_whatever_is_described(home: Home) -> None:
     rows = OmniFC(n_clusters=3)
     home.runs(described_terms(rows, names=NAMES), table())
     home.runs(described_terms(rows), table(WITH_OUTCOME, FIVE))
-    with pytest.raises(GuardRefused, match="allow_shown_together"):
-        home.runs(described_terms(LLF, release=MEMBERS), table(WITH_OUTCOME, FIVE))
+    home.refuses(
+        TOGETHER, described_terms(LLF, release=MEMBERS), table(WITH_OUTCOME, FIVE)
+    )
 
 
 @pytest.mark.threat(155)
@@ -486,7 +481,7 @@ def test_sessions_joined_together_are_asked_about_before_sending(
     for use in (one, other):
         history.check(use, rows, POLICY)
     history.record(one, rows, POLICY)
-    with pytest.raises(GuardRefused, match="allow_shown_together"):
+    with pytest.raises(GuardRefused, match=TOGETHER):
         history.record(other, rows, POLICY)
     history.record(other, rows, POLICY, is_agreed=True)
 

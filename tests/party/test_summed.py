@@ -121,6 +121,10 @@ class Home:
         use = Use(session=session, slot="r1c1", sums=True)
         history.record(use, marked, Policy(sums_limit=share), told)
 
+    def refuses(self, why: str, *session: Any, **more: Any) -> None:
+        with pytest.raises(GuardRefused, match=why):
+            self.adds_up(*session, **more)
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
@@ -141,8 +145,14 @@ def test_a_home_refuses_what_would_follow_with_earlier_sessions(
     """One row moved: its cells are the difference of two sums over the same rows."""
     home.adds_up("one", PEOPLE, HALVES, share=0.0, ids=ids)
     columns = PEOPLE[:, ::-1] if ids is None else PEOPLE * 2
-    with pytest.raises(GuardRefused, match=r"1 of your 30 rows.*earlier sessions"):
-        home.adds_up("two", columns, ALL_BUT_ONE, share=0.0, ids=ids)
+    home.refuses(
+        r"1 of your 30 rows.*earlier sessions",
+        "two",
+        columns,
+        ALL_BUT_ONE,
+        share=0.0,
+        ids=ids,
+    )
     home.adds_up("two", columns, ALL_BUT_ONE, ids=ids)
     # of one session only its newest history counts
     home.adds_up("one", PEOPLE, HALVES, HALVES, ids=ids)
@@ -171,16 +181,22 @@ def test_a_large_session_does_not_raise_the_limit_of_a_small_one(
     home.adds_up("one", CROWD[:40], ten_alone(0), ids=CROWD_IDS[:40])
     if large == "after":
         home.adds_up("large", CROWD, total, ids=CROWD_IDS)
-    with pytest.raises(GuardRefused, match=r"20 of your 40 rows.*10 rows"):
-        home.adds_up("two", CROWD[:40], ten_alone(10), ids=CROWD_IDS[:40])
+    home.refuses(
+        r"20 of your 40 rows.*10 rows",
+        "two",
+        CROWD[:40],
+        ten_alone(10),
+        ids=CROWD_IDS[:40],
+    )
 
 
 @pytest.mark.threat(140)
 def test_a_large_session_may_not_reveal_the_rows_of_a_small_one(home: Home) -> None:
     home.adds_up("small", CROWD[:40], ten_alone(0), ids=CROWD_IDS[:40])
     further = [*ten_alone(10), *[11] * (len(CROWD) - 40)]
-    with pytest.raises(GuardRefused, match=r"20 of the 40 rows of an earlier"):
-        home.adds_up("large", CROWD, further, ids=CROWD_IDS)
+    home.refuses(
+        r"20 of the 40 rows of an earlier", "large", CROWD, further, ids=CROWD_IDS
+    )
     # with a smaller limit than before, but no row more
     none_more = [*ten_alone(0), *[11] * (len(CROWD) - 40)]
     home.adds_up("large", CROWD, none_more, ids=CROWD_IDS, share=0.1)
@@ -192,8 +208,7 @@ def test_of_a_large_table_sums_are_counted(
 ) -> None:
     monkeypatch.setattr(row_history, "MOST_ROWS", len(PEOPLE) - 1)
     home.adds_up("one", PEOPLE, HALVES, HALVES, share=0.2)
-    with pytest.raises(GuardRefused, match="7 of your 30 rows"):
-        home.adds_up("two", PEOPLE[:, :1], *[HALVES] * 4, share=0.2)
+    home.refuses("7 of your 30 rows", "two", PEOPLE[:, :1], *[HALVES] * 4, share=0.2)
     home.adds_up("two", PEOPLE[:, :1], *[HALVES] * 3, share=0.2)
 
 
@@ -205,8 +220,7 @@ def test_a_small_session_does_not_block_a_large_table_whose_sums_are_counted(
     home.adds_up("pilot", CROWD[:40], [0] * 40, ids=CROWD_IDS[:40])
     partition = [row % 10 for row in range(len(CROWD))]
     home.adds_up("large", CROWD, *[partition] * 20, ids=CROWD_IDS)
-    with pytest.raises(GuardRefused, match=r"of your 1000 rows"):
-        home.adds_up("more", CROWD, *[partition] * 10, ids=CROWD_IDS)
+    home.refuses(r"of your 1000 rows", "more", CROWD, *[partition] * 10, ids=CROWD_IDS)
 
 
 def terms_of(params: Params, *, readers: Any = None) -> Terms:

@@ -95,30 +95,3 @@ def running(terminal: Terminal, invitation: str, rows: Path) -> tuple[object, ..
     """Return the command that accepts an invitation's sheet and runs to the labels."""
     words = ("party", "run", invitation, "--data", rows, "--id-column", "id")
     return (*words, *accepting(terminal, invitation))
-
-
-def waiting_status(**changed: Any) -> SessionStatus:
-    """A session whose first round is prepared."""
-    now = datetime(2030, 1, 1, tzinfo=UTC)
-    said: dict[str, Any] = {
-        "id": "s",
-        "title": "",
-        "protocol": "dc",
-        "state": "stepping",
-        "reason": None,
-        "detail": None,
-        "stage": None,
-        "progress": {},
-        "created_at": now,
-        "safety_number": None,
-        "round": 0,
-        "attempt": 0,
-        "stage_index": 0,
-        "n_stages": 0,
-        "slots": [],
-        "waiting_since": now,
-        "deadline": now,
-        "risks": [],
-        "terms_digest": "",
-    }
-    return SessionStatus(**said | changed)

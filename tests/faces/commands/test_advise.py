@@ -6,14 +6,14 @@ import shlex
 from typing import Any
 
 import pytest
+from support.drawn_terms import drawn
 from support.terminal import coterie
 
-from clustering_protocols import catalogue, session_terms
+from clustering_protocols import catalogue
 from clustering_protocols.common.suitability import Exposure
 from clustering_protocols.contract.disclosures import analyst_exposures
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.session_risks import Harm
-from clustering_protocols.terms.terms import SessionRequest
 from party_sdk.advice import Advice, Situation, advise, layout_of
 from party_sdk.cli.session.commands import create
 from party_sdk.coordinator.option_parsing import parse_layout, parse_values
@@ -84,25 +84,9 @@ def test_every_protocol_fits_or_has_a_reason(situation: Situation) -> None:
     assert all(found.unsuitable.values())
 
 
-@every_situation
-def test_risks_are_those_of_the_terms(situation: Situation) -> None:
-    for fit in advise(situation).fits:
-        proposal = SessionRequest(
-            protocol={"name": fit.protocol, "params": dict(fit.params)},
-            layout=fit.layout,
-            seed=0,
-        )
-        terms = json.loads(session_terms.draw_up_terms("s", proposal))
-        assert tuple(terms["risks"]) == fit.risks
-        assert len(fit.layout.slots) == situation.parties
-
-
-def test_two_parties_cannot_mask_a_sum() -> None:
-    found = advise(Situation(partitioning="horizontal", parties=2))
-    assert "3 parties" in found.unsuitable["llf"]
-
-
 def test_without_distances_only_masked_sums_fit() -> None:
+    two = advise(Situation(partitioning="horizontal", parties=2))
+    assert "3 parties" in two.unsuitable["llf"], "two cannot mask a sum"
     rows = advise(Situation(partitioning="horizontal", parties=5))
     assert {fit.protocol for fit in rows.fits} == {"llf", "mixture"}
     counts = advise(Situation(partitioning="vertical", parties=5, data="counts"))
@@ -120,7 +104,9 @@ def test_what_shows_least_comes_first() -> None:
 
 
 @every_situation
-def test_the_command_is_understood(situation: Situation) -> None:
+def test_the_command_draws_up_the_terms_whose_risks_are_told(
+    situation: Situation,
+) -> None:
     for fit in advise(situation).fits:
         program, *words = shlex.split(fit.command)
         assert [program, *words[:2]] == ["coterie", "session", "create"]
@@ -133,6 +119,8 @@ def test_the_command_is_understood(situation: Situation) -> None:
         assert params == catalogue.parse_params(fit.protocol, fit.params)
         layout = parse_layout(given["parties"], same_people=given["same_people"])
         assert layout == fit.layout
+        assert len(layout.slots) == situation.parties
+        assert drawn(params, layout).risks == fit.risks
 
 
 def test_json_says_what_is_printed() -> None:

@@ -8,25 +8,19 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner, Result
-from support.terminal import (
-    Terminal,
-    accepting,
-    answer_all,
-    opened,
-    read,
-    running,
-    waiting_status,
-)
+from support.terminal import Terminal, accepting, answer_all, opened, read, running
 
+from clustering_protocols import catalogue
 from clustering_protocols.catalogue import check_choice_names
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.secrecy.keys import safety_number
+from clustering_protocols.terms import captions
+from clustering_protocols.terms.request_fields import request_fields
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.cli import main
 from party_sdk.cli.parameters import LongCommand
 from party_sdk.cli.terminal.asker import TerminalAsker
-from party_sdk.cli.terminal.output import progress_line, report_lines
 from party_sdk.lab.parties import default_lattice
 from party_sdk.party.roster import Roster
 
@@ -63,24 +57,9 @@ def test_a_command_and_all_its_options_explain_themselves(
             assert parameter.opts[0] in shown
 
 
-CODES = {
-    0: "done",
-    1: "unexpected",
-    2: "wrong usage",
-    3: "refused at home",
-    4: "ended without a result",
-    5: "input",
-    6: "cannot be reached",
-    7: "the analyst refused",
-}
-
-
 def test_the_help_documents_every_exit_code(terminal: Terminal) -> None:
     words = " ".join(terminal("--help").stdout.split())
-    for code, meaning in CODES.items():
-        _, found, rest = words.partition(f"Exit code {code}: ")
-        assert found, code
-        assert meaning in rest.partition("Exit code ")[0]
+    assert all(f"Exit code {code}: " in words for code in range(8))
 
 
 @pytest.mark.parametrize(
@@ -94,6 +73,7 @@ def test_the_help_documents_every_exit_code(terminal: Terminal) -> None:
         ("simulate", "dummy", "--data", "x.csv", "--seed", "-1"),
         ("session", "--url", "http://127.0.0.1", "--key", "k", "create"),
         ("serve", "--port", "many"),
+        ("party", "run", "@missing"),
     ],
     ids=" ".join,
 )
@@ -283,25 +263,10 @@ def test_a_table_is_dealt_out_as_the_protocol_takes_it(
     assert default_lattice(protocol, *said) == dealt
 
 
-def test_clusters_that_coincide_are_told_in_a_sentence() -> None:
-    lines = list(report_lines({"n_updates": 3, "n_coinciding": 2}))
-    assert lines[0] == "n_updates: 3"
-    assert lines[1].startswith("Clusters coincide: 2 equal a cluster of a lower number")
-    for none in (0, None):
-        assert not list(report_lines({"n_coinciding": none}))
-
-
 def test_a_misspelt_choice_is_refused_with_the_valid_ones() -> None:
     with pytest.raises(InvalidParameters, match=r"'rebuild_limt'.*rebuild_limit"):
         check_choice_names("dc", ["rebuild_limt"])
     check_choice_names("dc", ["rebuild_limit", "transformer"])
-
-
-def test_an_invitation_file_that_is_not_there_is_wrong_usage(
-    terminal: Terminal,
-) -> None:
-    refused = terminal("party", "run", "@missing", expect=2)
-    assert "cannot read the file" in refused.output
 
 
 @pytest.mark.parametrize(
@@ -346,10 +311,29 @@ def test_an_invitation_may_be_followed_by_its_own_slot(online: Terminal) -> None
     online("party", "run", file, "r1c1", *accepted)
 
 
-def test_the_first_round_that_is_prepared_is_said_in_words() -> None:
-    status = waiting_status()
-    assert "prepares the first round" in progress_line(status)
-    end = {"state": "failed", "reason": "rows-not-aligned", "detail": "Compare a, b."}
-    failed = status.model_copy(update=end)
-    assert "Compare the ids" in progress_line(failed)
-    assert "Compare a, b." in progress_line(failed)
+OFFERED = [name for name, known in catalogue.catalogue().items() if known.methods]
+
+
+@pytest.mark.parametrize("name", OFFERED)
+def test_every_parameter_risk_and_choice_of_a_protocol_is_said(
+    terminal: Terminal, name: str
+) -> None:
+    text = terminal("protocols", name).stdout
+    known = catalogue.build_catalogue_entry(name)
+    for field, schema in known["params"]["properties"].items():
+        assert f"\n  {field}{'.' if '$ref' in schema else '  ('}" in text
+    for code in (*known["risks"], *known["choices"], *known["learns"]):
+        assert f"\n  {code}\n" in text
+    assert max(map(len, text.splitlines())) <= 120
+    assert terminal.json("protocols", name) == known
+
+
+def test_every_option_of_a_new_session_asks_for_one_field() -> None:
+    asked = [each.caption.flag for each in request_fields() if each.caption.flag]
+    offered = [
+        each.flag
+        for each in vars(captions).values()
+        if isinstance(each, captions.Caption) and each.flag
+    ]
+    assert sorted(asked) == sorted(offered)
+    assert len(set(asked)) == len(asked) > 8

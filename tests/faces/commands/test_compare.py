@@ -80,22 +80,6 @@ def test_the_document_holds_each_case_with_its_runs_and_costs(
     assert case["risks_of_several_runs"] == []
 
 
-def test_people_read_one_table_with_the_chosen_run_marked(
-    terminal: Terminal, blobs: Path
-) -> None:
-    shown = terminal("compare", blobs, *QUICK)
-    assert "blobs.csv: 60 rows; 4 columns" in shown.stderr
-    assert "1 case, 2 to 4 clusters" in shown.stderr
-    assert "1/1" in shown.stderr
-    lines = shown.stdout.splitlines()
-    [chosen] = [line for line in lines if "*" in line and not line.startswith("*")]
-    assert chosen.split()[:2] == ["3", "*"]
-    assert [line.split()[0] for line in lines if line.startswith("dc")] == ["dc"]
-    for word in ("simplified", "bouldin", "fidelity", "ARI", "rounds", "slowest"):
-        assert word in shown.stdout
-    assert "best by simplified_silhouette" in shown.stdout
-
-
 def test_all_protocols_that_fit_are_tried_and_the_others_named(
     terminal: Terminal, blobs: Path
 ) -> None:
@@ -138,6 +122,7 @@ def test_risks_that_several_runs_bring_stand_beneath_the_table(
     code = "coordinates-open-the-row-group"
     monkeypatch.setattr(type(DC), "risks_of_runs", lambda *_: (code,))
     shown = terminal("compare", blobs, *QUICK).stdout
+    assert "best by simplified_silhouette" in shown
     assert f"several runs in one session bring a risk (dc 2x2): dc.{code}: " in shown
     [case] = terminal.json("compare", blobs, *QUICK)["cases"]
     assert case["risks_of_several_runs"] == [f"dc.{code}"]

@@ -96,8 +96,9 @@ def test_a_proxy_in_use_is_named_without_its_password(
 
 
 @pytest.mark.parametrize("status", [200, 404, 502])
-def test_a_server_that_is_not_an_analyst_is_told(status: int) -> None:
-    page = httpx.Response(status, html="<html>Welcome</html>")
+@pytest.mark.parametrize("content", ["<html>Welcome</html>", '{"keyboard": "none"}'])
+def test_a_server_that_is_not_an_analyst_is_told(status: int, content: str) -> None:
+    page = httpx.Response(status, html=content)
     assert "no analyst" in _identify_peer("https://analyst.example", page).text
 
 

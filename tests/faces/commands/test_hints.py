@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 from support.analyst_process import Analyst
-from support.terminal import Terminal, accepting, opened, running
+from support.terminal import Terminal, accepting, opened
 
 from clustering_protocols.catalogue import catalogue
 from clustering_protocols.common.errors import InvalidParameters
@@ -75,15 +75,6 @@ def test_sessions_are_listed_by_last_change_under_a_header(online: Terminal) -> 
         *("SINCE (UTC)", "OPENED (UTC)", "TITLE"),
     ]
     assert [line.split()[0] for line in lines][:2] == names[::-1]
-
-
-def test_parties_read_why_a_session_was_cancelled(online: Terminal, rows: Path) -> None:
-    session, invitation = opened(online)
-    online("session", "cancel", session, "--reason", "The purpose has changed.")
-    ended = online(*running(online, invitation, rows), expect=4)
-    assert "The coordinator says: The purpose has changed." in ended.stderr
-    refused = online("session", "cancel", session, "--reason", "a\nb", expect=5)
-    assert "reason: write it in one line." in refused.stderr
 
 
 def test_https_to_a_port_without_tls_is_told_at_once(analyst: Analyst) -> None:

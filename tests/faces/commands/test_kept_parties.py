@@ -67,9 +67,12 @@ def test_a_session_that_ended_without_a_result_is_listed_as_over(
 ) -> None:
     session, invitation = opened(online)
     online("party", "run", invitation, *accepting(online, invitation))
+    refused = online("session", "cancel", session, "--reason", "a\nb", expect=5)
+    assert "reason: write it in one line." in refused.stderr
     online("session", "cancel", session, "--reason", "no longer needed")
     resume = ("party", "run", session, "r1c1", "--data", rows, "--id-column", "id")
-    assert "no longer needed" in online(*resume, expect=4).stderr
+    ended = online(*resume, expect=4)
+    assert "The coordinator says: no longer needed" in ended.stderr
     [found] = online.json("party", "status")
     assert found["state"] == "cancelled"
     assert found["following"] == f"coterie party forget {session} r1c1"

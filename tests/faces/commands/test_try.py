@@ -2,6 +2,7 @@
 
 import html
 import shlex
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -103,17 +104,11 @@ def test_codes_of_missing_values_are_named_before_anything_is_clustered(
 
 def test_files_of_others_are_not_replaced(terminal: Terminal, tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("mine")
-    assert "--force" in terminal("try", expect=3).output
-    assert (tmp_path / "labels.csv").read_text() == "mine"
-    terminal("try", "--out", "elsewhere")
-
-
-def test_a_table_of_few_rows_is_tried_with_fewer_clusters(
-    terminal: Terminal, tmp_path: Path
-) -> None:
     path = tmp_path / "small.csv"
     write(customers(30)[0], path)
-    terminal("try", path)
+    assert "--force" in terminal("try", path, expect=3).output
+    assert (tmp_path / "labels.csv").read_text() == "mine"
+    terminal("try", path, "--out", "elsewhere")
 
 
 @pytest.mark.slow
@@ -165,3 +160,27 @@ def test_compare_and_simulate_draft_the_dictionary(
         assert "cells are empty in 'income'" in refused.output
         assert "--missing" in refused.output
     terminal(*words, "--missing", "mean")
+
+
+def test_the_examples_are_written_without_the_extra_of_linkage(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "anyascii", None)
+    terminal("example", "wine")
+    assert (tmp_path / "wine" / "table.csv").exists()
+
+
+def test_the_examples_replace_no_file_unless_forced(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    (tmp_path / "people").mkdir()
+    own = tmp_path / "people" / "truth.csv"
+    own.write_text("mine")
+    refusal = terminal("example", ".", expect=3).stderr
+    assert "truth.csv is there already" in refusal
+    assert "name another folder" in refusal
+    assert not (tmp_path / "table.csv").exists()
+    assert own.read_text() == "mine"
+    terminal("example", ".", "--force")
+    assert own.read_text() != "mine"
+    terminal("example", ".")  # the same files

@@ -70,9 +70,13 @@ def invitations(page: httpx.Response) -> list[Invitation]:
     return [Invitation.parse(each.text or "") for each in tree(page).iter("textarea")]
 
 
-def opened(desk: DeskBrowser, **changed: Any) -> list[Invitation]:
-    review = desk.post(NEW, plan(**changed))
+def open_reviewed(desk: DeskBrowser, review: httpx.Response) -> list[Invitation]:
+    """Open the session whose terms a page shows; return its invitations."""
     return invitations(desk.post(NEW, {**sent(review), "do": "open"}))
+
+
+def opened(desk: DeskBrowser, **changed: Any) -> list[Invitation]:
+    return open_reviewed(desk, desk.post(NEW, plan(**changed)))
 
 
 def wrong(page: httpx.Response) -> dict[str, str]:

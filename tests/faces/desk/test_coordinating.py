@@ -22,6 +22,7 @@ from tests.faces.desk.plans import (
     NEW,
     accepted,
     invitations,
+    open_reviewed,
     plan,
     sent,
     wrong,
@@ -181,7 +182,7 @@ def test_four_screens_lead_from_a_purpose_to_the_terms(desk: DeskBrowser) -> Non
     assert list(variables(typed)) == ["a", "b"], "rows stay, to be changed"
     review = onward(desk, listed)
     assert "Check your answers" in texts(review)
-    [first, *_] = invitations(desk.post(NEW, {**sent(review), "do": "open"}))
+    [first, *_] = open_reviewed(desk, review)
     again = desk.get(f"{NEW}?from={first.session}")
     for _ in range(3):
         again = onward(desk, again)
@@ -212,7 +213,7 @@ def test_variables_are_typed_as_rows_and_every_fault_is_said_at_once(
     assert texts(page).count("the median needs a minimum and a maximum") == 4
     cells["minimum"][:2], cells["maximum"][:2] = ["0", "0.5"], ["120", "20"]
     review = desk.post(NEW, {**form, **rows})
-    made = invitations(desk.post(NEW, {**sent(review), "do": "open"}))
+    made = open_reviewed(desk, review)
     terms = coordinator.session(made[0].session).terms
     assert terms.dictionary is not None
     fields = {each.name: each for each in terms.dictionary[0].fields}
@@ -276,8 +277,8 @@ def test_variables_can_be_described_before_anything_is_clustered(
     (desk.desk.tables / "look.json").write_text(json.dumps({"fields": fields}))
     form = plan(protocol="describe", dictionary_1="look.json")
     del form["param.n_clusters"]
-    page = desk.post(NEW, {**sent(desk.post(NEW, form)), "do": "open"})
-    terms = coordinator.session(invitations(page)[0].session).terms
+    [made, *_] = open_reviewed(desk, desk.post(NEW, form))
+    terms = coordinator.session(made.session).terms
     assert terms.protocol.name == "describe"
     assert terms.release is not None
     assert terms.preparation is not None
@@ -327,7 +328,7 @@ def test_more_places_are_no_parties_until_they_are_filled(
     assert form["slot.name"] == ["north", "south", "west", "", "", ""]
     form["slot.title"] = ["North Clinic", "", "", "", "East Clinic", ""]
     review = desk.post(NEW, {**form, "do": "review"})
-    made = invitations(desk.post(NEW, {**sent(review), "do": "open"}))
+    made = open_reviewed(desk, review)
     layout = coordinator.session(made[0].session).terms.layout
     assert [slot.name for slot in layout.slots] == ["north", "south", "west", "r4c1"]
     assert layout.slots[-1].title == "East Clinic"
@@ -344,7 +345,7 @@ def test_a_repeat_says_how_gaps_and_sites_are_treated_and_can_change_it(
     form = plan(dictionary_1="own.json", missing="mean", harmonise="age")
     review = desk.post(NEW, form)
     assert "years" in [each.text for each in tree(review).iter("td")]
-    session = invitations(desk.post(NEW, {**sent(review), "do": "open"}))[0].session
+    session = open_reviewed(desk, review)[0].session
     repeat = {**sent(desk.get(f"{NEW}?from={session}")), "do": "to-3"}
     variables = desk.post(NEW, repeat)
     assert f"as in session {session}" in texts(variables)
@@ -355,8 +356,8 @@ def test_a_repeat_says_how_gaps_and_sites_are_treated_and_can_change_it(
         ({"missing": "refuse", "harmonise": ""}, None, None),
     ):
         chosen = {**sent(variables), **changed, "do": "review"}
-        page = desk.post(NEW, {**sent(desk.post(NEW, chosen)), "do": "open"})
-        terms = coordinator.session(invitations(page)[0].session).terms
+        [made, *_] = open_reviewed(desk, desk.post(NEW, chosen))
+        terms = coordinator.session(made.session).terms
         plans = terms.preparation or ()
         assert [p.harmonise for p in plans] == [combat] * len(plans)
         rules = {treatment.missing for p in plans for treatment in p.fields}
@@ -384,8 +385,7 @@ def test_a_repeat_keeps_the_covariates_of_all_column_groups(
     dc = {"protocol": "dc", "param_dimensions": "all_but_one"}
     review = desk.post(NEW, plan(**dc, **layout, **own))
     for _ in range(2):
-        page = desk.post(NEW, {**sent(review), "do": "open"})
-        session = invitations(page)[0].session
+        session = open_reviewed(desk, review)[0].session
         plans = coordinator.session(session).terms.preparation or ()
         assert [plan.covariates for plan in plans] == [("age",), ("bmi",)]
         again = {**sent(desk.get(f"{NEW}?from={session}")), "do": "review"}
@@ -400,7 +400,7 @@ def test_a_table_that_changed_meanwhile_changes_no_terms(
     review = drafted(desk, {"b": {"role": "describe"}}, ids_1="id")
     assert "described in profiles alone" in texts(review)
     table.write_text("id,a,c\np,1.5,2.5\nq,2.5,0.5\nr,0.5,1.5")
-    made = invitations(desk.post(NEW, {**sent(review), "do": "open"}))
+    made = open_reviewed(desk, review)
     terms = coordinator.session(made[0].session).terms
     assert terms.dictionary is not None
     said = {field.name: field.role for field in terms.dictionary[0].fields}

@@ -14,7 +14,7 @@ from support.standing import supervise
 from party_sdk.home.policy import Policy
 from party_sdk.lab.synthetic_people import make_hospitals
 from party_sdk.supervisor.orders import PartyOrder
-from tests.faces.desk.plans import NEW, accepted, agrees, invitations, plan, sent
+from tests.faces.desk.plans import NEW, accepted, agrees, open_reviewed, plan, sent
 
 CELLS = ("given_name", "surname", "birth_date", "sex", "postcode")
 
@@ -43,7 +43,7 @@ def test_a_party_sees_its_rows_by_key_and_admits_more(
     [typed] = sent(proposed)["param.alignment.match_keys"]
     keys = typed.splitlines()
     review = desk.post(NEW, form(**{"param_alignment.match_keys": typed}))
-    first, *_ = invitations(desk.post(NEW, {**sent(review), "do": "open"}))
+    first, *_ = open_reviewed(desk, review)
     here = accepted(desk, first)
     terms = PartyOrder(Path(desk.desk.home), first.session, first.slot)
 
@@ -95,7 +95,7 @@ def test_rows_linked_to_nobody_are_a_file_with_what_they_lack(
     }
     review = desk.post(NEW, form(**said))
     orders = []
-    for each in invitations(desk.post(NEW, {**sent(review), "do": "open"})):
+    for each in open_reviewed(desk, review):
         here = accepted(desk, each)
         table = {
             "path": f"{each.slot}.csv",

@@ -94,7 +94,20 @@ def test_a_table_is_mended_before_any_invitation(
     assert "'<0.1' (1) is not a number" in texts(drafted)
     assert IDS[3] not in drafted.text
     fields: dict[str, Any] = sent(drafted, "/tables/mapping")
-    number = fields["field"].index("cpeptide")
+    age, number = map(fields["field"].index, ("age", "cpeptide"))
+    typed = {
+        f"factor.{age}": "much",
+        f"limits.{number}": "half",
+        "omitted": "Patient = P005",
+        f"written.{number}": "_,",
+    }
+    page = browser.post("/tables/mapping", {**fields, **typed})
+    assert "age: factor" in texts(page)
+    again = sent(page, "/tables/mapping")
+    assert {name: again[name] for name in typed} == {k: [v] for k, v in typed.items()}
+    same = {f"source.{age}": ["Age"], f"source.{number}": ["Age"]}
+    page = browser.post("/tables/mapping", {**fields, **same})
+    assert "'age' and 'cpeptide' come from one column" in texts(page)
     mended = browser.post("/tables/mapping", {**fields, f"limits.{number}": "half"})
     assert "Keep the mapping as a file" in texts(mended)
     assert "As the dictionary reads them" in texts(mended)
@@ -192,29 +205,6 @@ def test_a_party_mends_its_table_and_takes_part(
     repeated = PartyOrder(browser.desk.home, opened["id"], "r1c1").order()
     assert repeated.table == order.table
     assert browser.said == []
-
-
-def test_an_invalid_answer_is_named_and_keeps_the_others(
-    browser: DeskBrowser, dictionary: Path
-) -> None:
-    path = write_book(browser.desk.tables)
-    begin = {"path": path.name, "csv": "'sheet=Auszug 2025'", "id": "Patient"}
-    drafted = browser.post("/tables/mapping", {**begin, "dictionary": dictionary.name})
-    fields: dict[str, Any] = sent(drafted, "/tables/mapping")
-    age, peptide = map(fields["field"].index, ("age", "cpeptide"))
-    typed = {
-        f"factor.{age}": "much",
-        f"limits.{peptide}": "half",
-        "omitted": "Patient = P005",
-        f"written.{peptide}": "_,",
-    }
-    page = browser.post("/tables/mapping", {**fields, **typed})
-    assert "age: factor" in texts(page)
-    again = sent(page, "/tables/mapping")
-    assert {name: again[name] for name in typed} == {k: [v] for k, v in typed.items()}
-    same = {f"source.{age}": ["Age"], f"source.{peptide}": ["Age"]}
-    page = browser.post("/tables/mapping", {**fields, **same})
-    assert "'age' and 'cpeptide' come from one column" in texts(page)
 
 
 def test_mail_limits_and_mapping_follow_between_the_pages_of_a_table(

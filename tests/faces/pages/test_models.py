@@ -145,6 +145,16 @@ def test_the_page_to_sign_tells_of_no_other_split(
     assert not re.search(r"split (rows|columns)", shown, re.IGNORECASE)
 
 
+@pytest.mark.parametrize("readers", ["members", "everybody"])
+def test_a_sheet_names_who_reads_profiles(readers: str) -> None:
+    protocol = {"name": "llf", "params": {"n_clusters": 3}}
+    told = {"protocol": protocol, "release": {"profiles": readers}}
+    terms = read_terms(page_models.terms_text(**told))
+    learned = {each.who.lower(): each.what for each in sheet_of(b"", terms, {}).learns}
+    for who in ("analyst", "coordinator"):
+        assert ("profile" in learned[who]) == (readers == "everybody")
+
+
 def test_an_assessment_holds_all_risks_and_no_tag() -> None:
     [example, *_] = catalogue.protocol("llf").reference().examples()
     sheet = told_sheet(example, ABOUT.model_copy(update={"purpose": "<b>a | b</b>"}))
