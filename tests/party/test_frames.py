@@ -13,13 +13,27 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
+from scipy.sparse import random_array
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract import Outcome
-from clustering_protocols.numerics.data_source import BATCH_ROWS, MatrixSource, matrix
+from clustering_protocols.numerics.data_source import (
+    BATCH_ROWS,
+    MatrixSource,
+    SparseSource,
+    matrix,
+)
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from party_sdk.results.results import Result
-from party_sdk.tables import DEFAULTS, examine_table, list_columns, open_table
+from party_sdk.tables import (
+    DEFAULTS,
+    LongForm,
+    examine_table,
+    list_columns,
+    open_long_form,
+    open_table,
+    read_ids,
+)
 from party_sdk.tables.table import Spool
 
 COLUMNS = {
@@ -346,5 +360,77 @@ def test_all_rows_are_read_without_holding_a_map_of_each_piece() -> None:
     assert np.array_equal(X[:, 0], np.arange(40.0 * BATCH_ROWS))
 
 
-def test_a_table_without_rows_has_no_pieces() -> None:
-    assert list(Spool(3).batches()) == []
+# Co-occurrences in long form
+
+
+LINES = {
+    "customer": ["b", "a", "b", "b", "d"],
+    "product": ["tea", "tea", "milk", "tea", "salt"],
+    "n": [1, 2, 3, 4, 5],
+}
+LONG = LongForm("customer", "product", "n")
+
+
+def open_lines(
+    folder: Path,
+    form: LongForm = LONG,
+    objects: list[str] | None = None,
+    **change: Any,
+) -> SparseSource:
+    path = folder / "lines.csv"
+    csv.write_csv(pa.table(LINES | change), path)
+    return open_long_form(path, form, objects)
+
+
+def test_lines_become_sorted_rows_and_columns_and_repeats_add_up(
+    tmp_path: Path,
+) -> None:
+    source = open_lines(tmp_path)
+    assert source.ids == ("a", "b", "d")
+    assert source.columns == ("milk", "salt", "tea")
+    assert matrix(source).tolist() == [[0, 0, 2], [3, 0, 5], [0, 5, 0]]
+    source = open_lines(tmp_path, LongForm.parse("customer, product"))
+    assert matrix(source).tolist() == [[0, 0, 1], [1, 0, 2], [0, 1, 0]]
+
+
+def test_a_list_of_objects_fixes_rows_and_adds_empty_ones(tmp_path: Path) -> None:
+    (tmp_path / "objects.txt").write_text("d\nc\n\nb \na\n")
+    source = open_lines(tmp_path, objects=read_ids(tmp_path / "objects.txt"))
+    assert source.ids == ("d", "c", "b", "a")
+    assert matrix(source).tolist() == [[0, 5, 0], [0, 0, 0], [3, 0, 5], [0, 0, 2]]
+
+
+@pytest.mark.parametrize(
+    ("change", "form", "objects", "match"),
+    [
+        ({}, LongForm("client", "product"), None, "no column 'client'"),
+        ({}, LongForm("customer", "product", "sum"), None, "no column 'sum'"),
+        ({"customer": ["b", None, "b", "b", "d"]}, LONG, None, "1 lines have no"),
+        ({"n": ["1", "x", "3", "4", "5"]}, LONG, None, "'A' is no number"),
+        ({"n": [1, None, 3, 4, 5]}, LONG, None, "1 lines have no 'n'"),
+        ({}, LONG, ["a", "b"], "1 objects are not in the list"),
+        ({"n": [1.0, float("inf"), 3.0, 4.0, 5.0]}, LONG, None, "infinite"),
+    ],
+)
+def test_what_cannot_be_used_is_named_but_never_shown(
+    tmp_path: Path,
+    change: dict[str, Any],
+    form: LongForm,
+    objects: list[str] | None,
+    match: str,
+) -> None:
+    with pytest.raises(InvalidData, match=match):
+        open_lines(tmp_path, form, objects, **change)
+
+
+@pytest.mark.parametrize("text", ["a", "a,b,c,d", "a,", ""])
+def test_a_form_names_two_or_three_columns(text: str) -> None:
+    with pytest.raises(InvalidData, match="OBJECT,ITEM"):
+        LongForm.parse(text)
+
+
+def test_a_sparse_matrix_is_a_table_and_stays_sparse() -> None:
+    R = random_array((50, 8), density=0.1, rng=np.random.default_rng(0))
+    source = open_table(R)
+    assert isinstance(source, SparseSource)
+    assert np.array_equal(matrix(source), R.toarray())

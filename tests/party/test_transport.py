@@ -25,7 +25,6 @@ from clustering_protocols.common.errors import (
     VersionMismatch,
 )
 from party_sdk.analyst_client import transport
-from party_sdk.analyst_client.analyst import end_error
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.analyst_client.requests import bearer_header, raise_problem
 from party_sdk.analyst_client.transport import RETRYABLE, Listeners, next_delay
@@ -126,13 +125,6 @@ def test_an_answer_that_is_not_of_an_analyst_is_explained(
     both = (Internal, InvalidParameters)
     with pytest.raises(both, match="not an analyst of coterie"):
         raise_problem(answered(status, content, media_type))
-
-
-@pytest.mark.parametrize(
-    "problem", [Problem.CANCELLED, Problem.DEADLINE_PASSED, Problem.ROWS_NOT_ALIGNED]
-)
-def test_the_end_of_a_session_is_the_exception_of_its_reason(problem: Problem) -> None:
-    assert end_error("failed", problem.slug, "Why.").problem is problem
 
 
 class Hand:

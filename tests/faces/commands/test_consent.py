@@ -132,11 +132,6 @@ def test_an_invitation_that_was_typed_is_not_printed_again(online: Terminal) -> 
     assert "coterie party run INVITATION" in refused.stderr
 
 
-def test_h_is_help(terminal: Terminal) -> None:
-    for words in ((), ("party",), ("party", "run")):
-        assert terminal(*words, "-h").stdout == terminal(*words, "--help").stdout
-
-
 def test_who_stops_a_run_is_told_that_the_same_command_goes_on(
     online: Terminal, rows: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

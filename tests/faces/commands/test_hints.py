@@ -1,6 +1,5 @@
 """Names that are nearly right, and places that are counted from 1."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -65,16 +64,6 @@ def test_a_broken_invitation_is_called_one(online: Terminal) -> None:
     refused = online("party", "run", invitation[:-7], expect=5)
     assert "This cannot be used as an invitation" in refused.stderr
     assert "coterie protocols" not in refused.stderr
-
-
-def test_sessions_are_listed_by_last_change_under_a_header(online: Terminal) -> None:
-    names = [opened(online)[0] for _ in range(2)]
-    header, *lines = online("session", "list").stdout.splitlines()
-    assert re.split(" {2,}", header) == [
-        *("SESSION", "STATE", "ROUND", "METHOD", "OWNER", "WAITING FOR"),
-        *("SINCE (UTC)", "OPENED (UTC)", "TITLE"),
-    ]
-    assert [line.split()[0] for line in lines][:2] == names[::-1]
 
 
 def test_https_to_a_port_without_tls_is_told_at_once(analyst: Analyst) -> None:

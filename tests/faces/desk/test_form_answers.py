@@ -116,16 +116,12 @@ def test_answers_are_bounded() -> None:
     assert kept.find(names[-1]) is None
 
 
-@pytest.mark.parametrize(
-    ("path", "above"),
-    [
+def test_an_answer_is_shown_on_the_nearest_page(browser: DeskBrowser) -> None:
+    desk = replace(browser.desk, sections=SECTIONS)
+    for path, above in (
         ("/sessions/s/a", "/sessions/s"),
         ("/tables", "/tables"),
         ("/x/y", "/"),
         ("/", "/"),
-    ],
-)
-def test_an_answer_is_shown_on_the_nearest_page(
-    browser: DeskBrowser, path: str, above: str
-) -> None:
-    assert replace(browser.desk, sections=SECTIONS).page_above(path) == above
+    ):
+        assert desk.page_above(path) == above
