@@ -287,29 +287,24 @@ def lines(**figures: tuple[float, ...]) -> list[RunLine]:
 
 
 def test_what_most_measures_prefer_is_suggested_with_the_reason() -> None:
-    found = suggest_run(
-        lines(
-            simplified_silhouette=(0.3, 0.5, 0.4),
-            calinski_harabasz=(10.0, 20.0, 30.0),
-            davies_bouldin=(2.0, 1.0, 1.5),
-            stability=(0.9, 0.93, 0.5),
-        )
-    )
-    assert found is not None
-    assert found.n_clusters == 3
+    measures = {
+        "simplified_silhouette": (0.3, 0.5, 0.4),
+        "calinski_harabasz": (10.0, 20.0, 30.0),
+        "davies_bouldin": (2.0, 1.0, 1.5),
+        "stability": (0.9, 0.93, 0.5),
+    }
+    found: Any = suggest_run(lines(**measures))
+    assert (found.n_clusters, found.doubts) == (3, ())
     assert found.reason == (
         "best by simplified silhouette and Davies–Bouldin; both halves of the rows "
         "give these clusters (stability 0.93)"
     )
-    assert found.doubts == ()
 
 
 def test_what_is_not_stable_comes_behind_what_is() -> None:
     for stability, n_clusters in ((0.9, 2), (0.3, 3)):
-        found = suggest_run(
-            lines(simplified_silhouette=(0.3, 0.5), stability=(stability, 0.4))
-        )
-        assert found is not None
+        measures = {"stability": (stability, 0.4), "simplified_silhouette": (0.3, 0.5)}
+        found: Any = suggest_run(lines(**measures))
         assert found.n_clusters == n_clusters
     assert "other clusters" in found.doubts[0]
     assert suggest_run(lines(inertia=(3.0, 2.0))) is None, "nothing compares runs"

@@ -283,6 +283,11 @@ _FEW_ROWS = "the check has ten rows; each party starts from clusters of five"
 _SUMS_OF_FEW = (
     "the check has some twenty rows; sums of so few show rows, and are refused"
 )
+_OF_SMALL_TABLES = (
+    "check_estimators_overwrite_params",
+    "check_estimators_fit_returns_self",
+    "check_readonly_memmap_input",
+)
 EXPECTED: dict[str, tuple[Any, dict[str, str]]] = {
     "spectral": (FederatedSpectralClustering(2, layout=(3, 1)), {}),
     "k-means": (FederatedKMeans(2, layout=(3, 1)), {}),
@@ -290,14 +295,7 @@ EXPECTED: dict[str, tuple[Any, dict[str, str]]] = {
         FederatedKMeans(2, layout=(3, 1), protocol="llf", random_state=0),
         {
             "check_estimators_nan_inf": _FEW_ROWS,
-            **dict.fromkeys(
-                (
-                    "check_estimators_overwrite_params",
-                    "check_estimators_fit_returns_self",
-                    "check_readonly_memmap_input",
-                ),
-                _SUMS_OF_FEW,
-            ),
+            **dict.fromkeys(_OF_SMALL_TABLES, _SUMS_OF_FEW),
         },
     ),
     "fuzzy": (
@@ -306,15 +304,16 @@ EXPECTED: dict[str, tuple[Any, dict[str, str]]] = {
     ),
     "co-clustering": (
         FederatedCoClustering(2, layout=(1, 3), params={"r_max": 1000.0}),
-        {
-            "check_estimators_overwrite_params": _TWO_COLUMNS,
-            "check_estimators_fit_returns_self": _TWO_COLUMNS,
-            "check_readonly_memmap_input": _TWO_COLUMNS,
-            "check_clustering": _TWO_COLUMNS,
-            "check_fit_idempotent": _TWO_COLUMNS,
-            "check_fit_check_is_fitted": _TWO_COLUMNS,
-            "check_n_features_in": _TWO_COLUMNS,
-        },
+        dict.fromkeys(
+            (
+                *_OF_SMALL_TABLES,
+                "check_clustering",
+                "check_fit_idempotent",
+                "check_fit_check_is_fitted",
+                "check_n_features_in",
+            ),
+            _TWO_COLUMNS,
+        ),
     ),
 }
 

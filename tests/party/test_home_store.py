@@ -262,6 +262,7 @@ def test_threads_of_a_process_write_in_turns(home: Path) -> None:
     [
         ({3: "a"}, "no cluster 3"),
         ({0: "a" * 41}, "printable characters"),
+        ({0: "a\tb"}, "printable characters"),
         ({0: "a", 1: "a"}, "the same name"),
     ],
 )

@@ -386,27 +386,24 @@ def test_a_safety_number_counts_only_for_confirmed_members(home: Path) -> None:
     number = safety_number(ALL)
     usual = Policy(accepted_risks=STRICT.accepted_risks)
     named = [f"Hospital {slot}" for slot in (B, C)]
+
+    def verify(**how: Any) -> None:
+        PeerVerifier(home, **how).verify_members(ALL, A, usual)
+
     for confirmed, known in ((), 0), (named[:1], 1):
-        verifier = PeerVerifier(home, number=number, confirmed_with=confirmed)
         with pytest.raises(GuardRefused, match=f"You know {known} of the 2 other"):
-            verifier.verify_members(ALL, A, usual)
+            verify(number=number, confirmed_with=confirmed)
     for told in (number, number.replace(" ", "")):
-        PeerVerifier(home, number=told, confirmed_with=named).verify_members(
-            ALL, A, usual
-        )
+        verify(number=told, confirmed_with=named)
     with pytest.raises(GuardRefused):
-        PeerVerifier(home, asker=Asker()).verify_members(ALL, A, usual)
-    PeerVerifier(home, asker=Compared()).verify_members(ALL, A, usual)
+        verify(asker=Asker())
+    verify(asker=Compared())
     TrustedInstitutions(home).trust(institution(B).card)
-    PeerVerifier(home, number=number, confirmed_with=named[1:]).verify_members(
-        ALL, A, usual
-    )
+    verify(number=number, confirmed_with=named[1:])
     with pytest.raises(GuardRefused, match="give the number too"):
-        PeerVerifier(home, confirmed_with=named).verify_members(ALL, A, usual)
+        verify(confirmed_with=named)
     with pytest.raises(KeyNotAuthentic):
-        PeerVerifier(home, number="1", confirmed_with=named).verify_members(
-            ALL, A, usual
-        )
+        verify(number="1", confirmed_with=named)
 
 
 @pytest.mark.parametrize("name", ["nobody", f"Hospital {A}", f"Hospital {B}"])

@@ -107,6 +107,9 @@ class Kept:
         rows = TableSpec(path=table, options=ReadOptions(id_column="patient"))
         return self.home(slot).label(self.name, slot, rows, **how)
 
+    def summary(self, table: Any, **how: Any) -> Any:
+        return self.label(table, **how).summary
+
 
 @pytest.fixture(scope="module")
 def lossless(house: House) -> Kept:
@@ -223,8 +226,7 @@ def test_a_shift_is_said_in_standard_deviations(prepared: Kept) -> None:
     own = with_wards(FRAMES[0]).dropna()
     new = with_wards(patients(6, 80))
     new["weight"] += 12
-    summary = prepared.label(new).summary
-    assert summary is not None
+    summary = prepared.summary(new)
     first = summary.variables[0]
     assert first.name == "weight"
     moved = new.dropna()["weight"].mean() - own["weight"].mean()
@@ -281,8 +283,7 @@ def test_another_unit_is_asked_about_before_anything_is_said(lossless: Kept) -> 
         {"agree": lambda doubt: "'weight'" in doubt},
         {"choices": {"allow_other_units": True}},
     ):
-        summary = lossless.label(grams, **how).summary
-        assert summary is not None
+        summary = lossless.summary(grams, **how)
         assert summary.variables[0].name == "weight"
 
 

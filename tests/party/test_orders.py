@@ -85,6 +85,12 @@ def ended(order: PartyOrder, state: OrderState) -> str:
     return status.trouble.detail if status.trouble else ""
 
 
+def question_of(order: PartyOrder) -> PendingQuestion:
+    found = order.question()
+    assert found is not None
+    return found
+
+
 def opened_for_two(online: Terminal) -> tuple[str, str, str]:
     document = online.json("session", "create", "W", "--protocol", "dummy", *TWO)
     first, second = document["invitations"].values()
@@ -243,8 +249,7 @@ def test_after_a_withdrawal_a_contribution_can_be_declined(
     online("party", "run", invitation)
     Home(path=order.home).withdraw_consent(session, SLOT)
     assert run(order) is ExitCode.AWAITS_A_PERSON
-    asked = order.question()
-    assert asked is not None
+    asked = question_of(order)
     assert asked.kind is QuestionKind.CONTRIBUTION
     assert asked.contribution is not None
     assert asked.contribution.n_bytes > 0
@@ -278,9 +283,7 @@ def test_only_a_withdrawn_consent_is_said_to_be_withdrawn(
     def asked() -> PendingQuestion:
         with pytest.raises(order_runner.DecisionPending):
             OrderAsker(order).approve(found)
-        question = order.question()
-        assert question is not None
-        return question
+        return question_of(order)
 
     first = asked()
     assert first.kind is QuestionKind.CHOICE
@@ -306,8 +309,7 @@ def test_a_declined_safety_number_sends_nothing(
         running = pool.submit(run, theirs)
         try:
             assert run(own) is ExitCode.AWAITS_A_PERSON
-            asked = own.question()
-            assert asked is not None
+            asked = question_of(own)
             assert asked.kind is QuestionKind.SAFETY_NUMBER
             assert len(asked.members) == 2
             own.answer(asked.id, yes=False)

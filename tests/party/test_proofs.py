@@ -49,12 +49,14 @@ class Finished(House):
     def audit(self) -> SignedLog:
         return self.session.audit()
 
+    def sign(self, *lines: str) -> SignedLog:
+        """Return lines as a ledger that the party has signed."""
+        own = OwnIdentity(self.home_of(A)).load()
+        return signed_logs.sign_ledger(own, "wards", A, lines)
+
     @property
     def ledger(self) -> SignedLog:
-        own = OwnIdentity(self.home_of(A)).load()
-        return signed_logs.sign_ledger(
-            own, "wards", A, self.folder.ledger.verified_lines
-        )
+        return self.sign(*self.folder.ledger.verified_lines)
 
     @property
     def agreement(self) -> bytes:
@@ -133,9 +135,7 @@ def test_files_of_two_sessions_accuse_nobody(finished: Finished) -> None:
 
 def test_an_invented_receipt_accuses_no_analyst(finished: Finished) -> None:
     """A party that rewrites its own ledger can sign it, but no receipt in it."""
-    own = OwnIdentity(finished.home_of(A)).load()
-    lines = rewritten(finished.ledger, digest="0" * 64)
-    lie = signed_logs.sign_ledger(own, "wards", A, lines)
+    lie = finished.sign(*rewritten(finished.ledger, digest="0" * 64))
     with pytest.raises(KeyNotAuthentic, match="did not sign this receipt"):
         signed_logs.compare_logs(finished.audit, lie)
 
@@ -185,10 +185,8 @@ def test_a_receipt_that_lacks_a_field_is_broken(finished: Finished, name: str) -
     receipt = finished.ledger.verified_entries()[2]
     assert receipt["event"] == "receipt"
     line = hash_chain.write(None, 1, {k: v for k, v in receipt.items() if k != name})
-    own = OwnIdentity(finished.home_of(A)).load()
-    ledger = signed_logs.sign_ledger(own, "wards", A, [line])
     with pytest.raises(AuditBroken, match="Line 1 lacks fields"):
-        signed_logs.compare_logs(finished.audit, ledger)
+        signed_logs.compare_logs(finished.audit, finished.sign(line))
 
 
 def test_a_line_of_deep_brackets_is_broken() -> None:
@@ -211,9 +209,7 @@ def ledger_of(finished: Finished, receipt: Receipt) -> SignedLog:
     signed = signed_logs.sign_receipt(finished.analyst, receipt)
     said = signed.model_dump(mode="json", exclude={"session", "slot"})
     said |= {"event": "receipt", "at": "2026-03-01T00:00:00Z"}
-    line = hash_chain.write(None, 1, said)
-    own = OwnIdentity(finished.home_of(A)).load()
-    return signed_logs.sign_ledger(own, "wards", A, [line])
+    return finished.sign(hash_chain.write(None, 1, said))
 
 
 @pytest.mark.parametrize("change", [-1, 1])

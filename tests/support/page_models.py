@@ -220,20 +220,10 @@ def left() -> tuple[SentLine, ...]:
     for round_ in range(1, 4):
         at = BEGIN + timedelta(minutes=round_)
         sent = {"round": round_, "attempt": 1, "digest": f"{round_}c" * 32}
-        lines.append(
-            SentLine(number=len(lines) + 1, at=at, event="sending", size=70_000, **sent)
-        )
-        lines.append(
-            SentLine(
-                number=len(lines) + 1,
-                at=at,
-                event="receipt",
-                size=70_000,
-                entry=10 + round_,
-                signed=True,
-                **sent,
-            )
-        )
+        receipt = {"entry": 10 + round_, "signed": True}
+        for event, more in (("sending", {}), ("receipt", receipt)):
+            said = {"number": len(lines) + 1, "at": at, "event": event, "size": 70_000}
+            lines.append(SentLine.model_validate({**said, **sent, **more}))
     return tuple(lines)
 
 

@@ -5,14 +5,12 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from clustering_protocols.wire.answers import SessionStatus
 from party_sdk.cli import main
 
 RISK = "dummy.by-design"

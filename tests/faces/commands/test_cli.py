@@ -209,10 +209,6 @@ def test_a_party_alone_runs_a_session_to_its_labels(
     assert [line["id"] for line in written] == [f"p{n:02}" for n in range(12)]
     assert [int(line["label"]) for line in written] == [n % 3 for n in range(12)]
 
-    again = online.folder / "again.csv"
-    online("party", "run", session, "r1c1", *data, "--labels", again, *accepted)
-    assert again.read_bytes() == labels.read_bytes()
-
     number = document["safety_number"]
     said = done.stderr + online("party", "run", invitation, *accepted).stdout
     for line in ("you are", "r1c1: ", f"safety number {number}"):

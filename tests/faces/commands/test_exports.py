@@ -192,12 +192,9 @@ def test_reserved_words_become_other_names(tmp_path: Path, ending: str) -> None:
     assert len(frame.columns) == len(names)
 
 
-@pytest.mark.parametrize(
-    ("said", "code"),
-    [("7=Far", 5), ("1=" + "x" * 41, 5), ("1=Young", 5), ("1=a\tb", 5), ("one=B", 2)],
-)
-def test_a_name_that_does_not_fit_is_refused(ran: Desk, said: str, code: int) -> None:
-    ran("party", "report", "s-exp", "--name", said, expect=code)
+def test_a_name_that_does_not_fit_is_refused(ran: Desk) -> None:
+    ran("party", "report", "s-exp", "--name", "7=Far", expect=5)
+    ran("party", "report", "s-exp", "--name", "one=B", expect=2)
     names = json.loads(ran("party", "report", "s-exp", "--json"))["names"]
     assert names == ["Young", "", "Old & ill"]
 
