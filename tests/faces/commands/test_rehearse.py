@@ -1,12 +1,10 @@
 """A rehearsal: what would be sent, read before anybody joins."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from support.analyst_process import Crowd
 from support.examples import begun, dealt
 from support.terminal import Terminal, opened
 
@@ -34,19 +32,13 @@ ROWS = np.random.default_rng(5).normal(size=(60, 4)) + np.repeat(
 )
 @pytest.mark.quick(2)
 def test_what_is_told_is_what_a_session_of_these_terms_sends(
-    gather: Callable[..., Crowd], params: Params
+    params: Params,
 ) -> None:
-    parts = simulation.split(ROWS, Layout.lattice(3), 7)
-    crowd = gather(params, parts)
-    crowd.start()
-    crowd.labels()
-    slot = parts.layout.names[0]
-    told = rehearse(crowd.session.terms, slot, parts.data[slot])
-    sent = [
-        Inspection.of(each.payload, {})
-        for each in crowd.simulated().sent
-        if each.sender == slot
-    ]
+    layout, parts = Layout.lattice(3), simulation.split(ROWS, Layout.lattice(3), 7)
+    session = simulation.Session(params, layout, parts.data, 7)
+    slot, played = layout.names[0], session.run_to_end()
+    told = rehearse(session.session.terms, slot, parts.data[slot])
+    sent = [Inspection.of(m.payload, {}) for m in played.sent if m.sender == slot]
 
     def forms(found: list[Inspection]) -> set[Any]:
         return {
