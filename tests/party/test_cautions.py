@@ -52,7 +52,6 @@ def test_fuzzy_clusters_that_coincide_are_warned_of(protocol: str) -> None:
     with pytest.warns(UserWarning, match="All 3 clusters coincide.*Lower fuzziness"):
         found.fit(WIDE)
     figures = found.session_.figures
-    assert figures is not None
     assert figures.partition_coefficient is None, "one cluster for all is not the best"
     assert figures.xie_beni is None
 

@@ -198,7 +198,6 @@ def test_each_party_reads_its_own_rows_under_each_number(
             assert list(run.sizes) == sorted(run.sizes, reverse=True)
         assert [len(run.sizes) for run in status.runs] == [2, 3, 4]
         suggested = suggest_run(status.runs)
-        assert suggested is not None
         assert suggested.n_clusters == 3
         found = own_runs(house.last[NAMES[0]], data[0])
         with pytest.raises(GuardRefused, match="joined with other data"):
@@ -216,10 +215,8 @@ def test_each_party_reads_its_own_rows_under_each_number(
     assert [run.n_clusters for run in found] == list(KS)
     first = results[NAMES[0]]
     assert list(found[1].own_sizes) == first.own_sizes.tolist()
-    assert first.cluster_sizes is not None
     assert list(found[1].sizes) == first.cluster_sizes.tolist()
     profile = found[1].profile
-    assert profile is not None
     assert profile.own
     own = tables()[0].groupby(first.labels)["a"].mean()
     means = next(f.mean for f in profile.fields if f.name == "a")
@@ -254,7 +251,6 @@ def test_columns_show_own_variables_under_each_number(house: House) -> None:
     assert [run.n_clusters for run in found] == list(KS)
     assert list(found[1].own_sizes) == result.own_sizes.tolist()
     profile = found[1].profile
-    assert profile is not None
     [field] = profile.fields
     shuffled = table.sample(frac=1, random_state=1)["b"].to_numpy()
     means = [shuffled[result.labels == c].mean() for c in profile.clusters]

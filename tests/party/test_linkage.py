@@ -112,7 +112,6 @@ def test_an_operator_who_is_there_is_asked_before_any_data_leave(house: House) -
     with pytest.raises(DecisionPending):
         OrderAsker(files).approve(two.asked[0])
     question = files.question()
-    assert question is not None
     assert question.kind is QuestionKind.CHOICE
     assert TWENTY in question.sentence
 

@@ -96,7 +96,6 @@ def stopped_for_good(sitting: Sitting, *why: type[CoterieError]) -> list[str]:
             continue  # it waited for one that had stopped
         assert isinstance(ending.error, why), (slot, ending.error)
         assert ending.n_sent_again == 0, slot
-        assert ending.again is not None
         assert ending.error.detail in ending.again.detail, "it says why"
         found.append(slot)
     return found

@@ -143,7 +143,6 @@ def test_log_agreement_and_report_outlive_the_rest(folder: PartySession) -> None
     folder.forget(b"{}")
     assert not folder.exists
     left = folder.last_forgotten()
-    assert left is not None
     assert left.ledger.verified_lines == log
     assert (left.agreement, left.report, left.result) == (agreement, b"{}", None)
     assert facts(left.load_state()) == facts(DurableState())
@@ -183,7 +182,6 @@ def test_a_party_that_joins_anew_begins_a_log_of_its_own(tmp_path: Path) -> None
         ]
         folder.forget()
     left = PartySession(tmp_path, "s", "a").last_forgotten()
-    assert left is not None
     assert [entry["digest"] for entry in left.ledger.verified_entries()] == ["b" * 64]
 
 

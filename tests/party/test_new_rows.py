@@ -193,10 +193,8 @@ def test_the_table_of_the_session_lies_where_it_lay(lossless: Kept) -> None:
     for (slot, result), frame in zip(lossless.results.items(), FRAMES, strict=True):
         found = lossless.parties[slot].predict(frame, id_column="patient")
         assert_array_equal(found.labels, result.labels)
-        assert found.outside is not None
         assert not found.outside.any()
         summary = found.summary
-        assert summary is not None
         assert summary.outside == 0.0
         assert {each.shift for each in summary.variables} == {0.0}
         assert [each.then for each in summary.clusters] == [
@@ -212,10 +210,8 @@ def test_outside_is_the_share_of_columns_beyond_own_rows(lossless: Kept) -> None
     X = new[NAMES]
     expected = ((own.min() > X) | (own.max() < X)).to_numpy()
     assert_allclose(found.outside, expected.mean(axis=1))
-    assert found.outside is not None
     assert found.outside[3] == pytest.approx(2 / 3)
     summary = found.summary
-    assert summary is not None
     assert summary.outside == expected.any(axis=1).mean()
     assert summary.by_chance == pytest.approx(2 * 3 / 61)
     by_name = {each.name: each.outside for each in summary.variables}
@@ -241,7 +237,6 @@ def test_rows_that_lack_a_value_stay_empty(prepared: Kept, tmp_path: Path) -> No
     lacking = new["weight"].isna().to_numpy()
     found = prepared.label(new)
     assert ((found.labels == -1) == lacking).all()
-    assert found.summary is not None
     assert (found.summary.n_rows, found.summary.n_labelled) == (30, 30 - lacking.sum())
     lines = "\n".join(new_rows_lines(found.summary))
     assert f"for want of a value: {lacking.sum()} rows" in lines

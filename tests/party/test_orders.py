@@ -251,7 +251,6 @@ def test_after_a_withdrawal_a_contribution_can_be_declined(
     assert run(order) is ExitCode.AWAITS_A_PERSON
     asked = question_of(order)
     assert asked.kind is QuestionKind.CONTRIBUTION
-    assert asked.contribution is not None
     assert asked.contribution.n_bytes > 0
     [listed] = online.json("party", "status")
     assert listed["state"].startswith("waiting-for-you")

@@ -179,7 +179,6 @@ def test_a_changed_mapping_is_told_and_asked(
     events = [entry["event"] for entry in folder.ledger.verified_entries()]
     assert events[:3] == ["mapping", "mapping", "joining"]
     last = folder.mappings.current_mapping()
-    assert last is not None
     assert last.columns["x"].unit == (2.5, 0.0)
 
     # once it has joined the data are the same, or it does not continue
@@ -205,9 +204,7 @@ def test_an_order_reads_its_table_by_its_mapping(online: Terminal, table: Path) 
     place_order(home, mapped_order(invitation, table, given))
     files = PartyOrder(home, session, "r1c1")
     ordered = files.order().table
-    assert ordered is not None
     named_table = ordered.to_spec()
-    assert named_table.options.mapping is not None
     assert named_table.options.mapping.columns["x"].source == "Wert"
     assert "geheimwort" not in repr(ordered)
 
@@ -218,7 +215,6 @@ def test_an_order_reads_its_table_by_its_mapping(online: Terminal, table: Path) 
     with pytest.raises(DecisionPending):
         here.map_rows(files.stored, named_table)
     asked = files.question()
-    assert asked is not None
     assert asked.kind is QuestionKind.MAPPING
     assert "x: unit; y: levels" in asked.sentence
     assert "geheimwort" not in asked.model_dump_json()

@@ -206,7 +206,6 @@ def test_a_party_reports_its_run_also_when_the_rest_is_forgotten(
     assert json.loads(made.model_dump_json())["profiles"] == told["profiles"]
     [profile] = made.profiles
     assert {field.name for field in profile.fields} == set("abcd")
-    assert made.points is not None
     assert list(made.points.labels) == labels.tolist()
     assert made.sheet is not None
     sent = [line for line in made.left if line.event == "sending"]
@@ -281,7 +280,6 @@ def test_a_coordinator_reports_and_exports_all_that_it_may_read(
     )  # it was read
     assert archived.model_copy(update={"audit": made.audit}) == made
     stored = StoredSession.load(desk.folder / "home", desk.session)
-    assert stored is not None
     secret = stored.entropy
     assert not [name for name, content in files.items() if secret.encode() in content]
     desk("session", "report", desk.session, "--out", archive, expect=3)
@@ -304,5 +302,4 @@ def test_every_way_that_was_measured_is_found_by_its_parameters() -> None:
                 params = catalogue.parse_params(name, way.recommended_params(3))
                 layout = layout_of(partitioning, 4)
                 found = find_method(name, params, partitioning_of(layout))
-                assert found is not None
                 assert (found.params, found.agreement) == (way.params, way.agreement)

@@ -190,8 +190,6 @@ def test_a_party_mends_its_table_and_takes_part(
     placed = browser.follow(placed)
     assert "queued" in texts(placed)
     order = PartyOrder(browser.desk.home, session, "r1c1").order()
-    assert order.table is not None
-    assert order.table.mapping is not None
     assert parse_mapping(order.table.mapping.encode(), "m").leave_out.lines == (22,)
     again = browser.get(f"{place}/table?path={path.name}")
     assert "Look at its mapping" in texts(again), "the order's mapping is kept"
