@@ -12,10 +12,12 @@ import numpy as np
 
 from benchmarks.vectors.form import VECTORS, Layer, VectorCase, read_layer
 from benchmarks.vectors.product import (
+    JOIN_CODE,
     as_base64,
     as_text,
     as_words,
     build_case,
+    build_invitation,
     describe_sum,
     open_session,
 )
@@ -37,7 +39,6 @@ from clustering_protocols.simulation.session import (
     build_agreement,
     derive_entropies,
 )
-from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import About, Layout, Slot
 from party_sdk.analyst_client.invitations import Invitation
@@ -85,7 +86,6 @@ def restate(layer: str, *calls: str) -> list[VectorCase]:
 
 _STATIONS: Final = "stations"
 _PAIR: Final = ("north", "south")
-_CODE: Final = "k3-Zq_9x"
 
 
 def build_roster() -> list[VectorCase]:
@@ -106,20 +106,11 @@ def build_roster() -> list[VectorCase]:
     read: dict[str, Any] = json.loads(agreement)
     terms, roster = read["terms"], read["roster"]
     terms_digest = digest(terms.encode())
-    coordinator = Institution.derive(entropies[COORDINATOR])
-    secret = roster_entries.derive_session_secret(entropies[COORDINATOR], _STATIONS)
+    coordinator = entropies[COORDINATOR]
+    invitation = build_invitation(coordinator, _STATIONS, _PAIR[0], terms_digest)
+    secret = invitation.secret
     line = {k: v for k, v in roster[0].items() if k not in {"mark", "signature"}}
     keys = PartyKeys(entropies[_PAIR[0]], _STATIONS, _PAIR[0])
-    invitation = Invitation(
-        url="https://analyst.example.org",
-        session=_STATIONS,
-        slot=_PAIR[0],
-        code=_CODE,
-        secret=secret,
-        terms=terms_digest,
-        coordinator=coordinator.key,
-        signature=roster_entries.sign_terms(coordinator, terms_digest),
-    )
     of_line = {
         "session_secret": secret.hex(),
         "session": _STATIONS,
@@ -131,7 +122,7 @@ def build_roster() -> list[VectorCase]:
         "ed25519_private": keys.signing.private_bytes_raw().hex(),
         "session": _STATIONS,
         "member": roster[0],
-        "code": _CODE,
+        "code": JOIN_CODE,
         "joins": 0,
     }
     named = {**line, "institution": "Klinikum Süd, Łódź"}

@@ -68,6 +68,7 @@ from party_sdk.analyst_client.invitations import Invitation
 
 Input = dict[str, Any]
 Output = dict[str, Any]
+JOIN_CODE: Final = "k3-Zq_9x"
 _NO_KEY: Final = "00" * 32
 _T = TypeVar("_T")
 
@@ -238,6 +239,23 @@ def read_invitation(given: Input) -> Output:
     return {name: getattr(found, name) for name in names} | {
         "session_secret": found.secret.hex()
     }
+
+
+def build_invitation(
+    entropy: bytes, session: str, slot: str, terms_digest: str
+) -> Invitation:
+    """Return the invitation of a slot, by the coordinator with this entropy."""
+    coordinator = Institution.derive(entropy)
+    return Invitation(
+        url="https://analyst.example.org",
+        session=session,
+        slot=slot,
+        code=JOIN_CODE,
+        secret=roster_entries.derive_session_secret(entropy, session),
+        terms=terms_digest,
+        coordinator=coordinator.key,
+        signature=roster_entries.sign_terms(coordinator, terms_digest),
+    )
 
 
 def check_agreement(given: Input) -> Output:

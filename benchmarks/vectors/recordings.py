@@ -12,21 +12,18 @@ import numpy as np
 
 from benchmarks.vectors.contributions import leeway_of
 from benchmarks.vectors.form import Level, RecordedSession, Refusal, VectorCase
-from benchmarks.vectors.product import as_base64
+from benchmarks.vectors.product import as_base64, build_invitation
 from clustering_protocols.contract import Params
 from clustering_protocols.engine.packets import parse
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
-from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.shared_stages.alignment.identifiers import join_parts
 from clustering_protocols.simulation import Session
 from clustering_protocols.simulation.session import COORDINATOR
-from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import About, Layout
-from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.lab.synthetic_people import Cells, make_register
 
 if TYPE_CHECKING:
@@ -101,10 +98,9 @@ class Recording:
     n_rows: of each table.
     ranges: least and greatest value of every column, if the terms state them.
     absences: by round, the slots that do not come for their task.
-    list_refusals: returns which messages of the session a party must refuse.
+    refusals: returns which messages of the session a party must refuse.
     """
 
-    name: str
     level: Level
     slot: str
     layout: Layout
@@ -113,7 +109,7 @@ class Recording:
     ranges: tuple[float, float] | None = None
     evaluation: Evaluation | None = None
     absences: Mapping[int, Collection[str]] = field(default_factory=dict)
-    list_refusals: Callable[[Forger], list[Refusal]] = lambda _: []
+    refusals: Callable[[Forger], list[Refusal]] = lambda _: []
 
     @cached_property
     def tables(self) -> dict[str, MatrixSource]:
@@ -140,7 +136,9 @@ class Recording:
         session.run_to_end()
         return session
 
-    def record(self, session: Session, refusals: list[Refusal]) -> RecordedSession:
+    def record(
+        self, name: str, session: Session, refusals: list[Refusal]
+    ) -> RecordedSession:
         """Return the session as the slot knows it."""
         opening = VectorCase(
             name="begin",
@@ -150,7 +148,7 @@ class Recording:
             output={},
         )
         return RecordedSession(
-            name=self.name,
+            name=name,
             level=self.level,
             receivers={
                 slot: PartyKeys(entropy, _SESSION, slot)
@@ -166,10 +164,13 @@ class Recording:
     def _describe_opening(self, session: Session) -> dict[str, Any]:
         """Return what the slot knows when its session begins: the input of ``init``."""
         context, table = session.session, self.tables[self.slot]
+        coordinator = session.entropies[COORDINATOR]
+        terms = digest(context.agreement.terms.encode())
+        invitation = build_invitation(coordinator, _SESSION, self.slot, terms)
         return {
             "slot": self.slot,
             "entropy": session.entropies[self.slot].hex(),
-            "invitation": str(self._invite(session)),
+            "invitation": str(invitation),
             "terms": context.agreement.terms,
             "agreement": session.agreement.decode(),
             "own": context.member(self.slot).model_dump(mode="json"),
@@ -180,21 +181,6 @@ class Recording:
             },
             "choices": {},
         }
-
-    def _invite(self, session: Session) -> Invitation:
-        entropy = session.entropies[COORDINATOR]
-        coordinator = Institution.derive(entropy)
-        signed = digest(session.session.agreement.terms.encode())
-        return Invitation(
-            url="https://analyst.example.org",
-            session=_SESSION,
-            slot=self.slot,
-            code="k3-Zq_9x",
-            secret=roster_entries.derive_session_secret(entropy, _SESSION),
-            terms=signed,
-            coordinator=coordinator.key,
-            signature=roster_entries.sign_terms(coordinator, signed),
-        )
 
     def _steps(self, session: Session) -> list[VectorCase]:
         tasks = [m for m in session.sent if m.receiver == self.slot]
