@@ -10,16 +10,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from numpy.typing import NDArray
 
 from benchmarks.vectors.form import VectorCase
+from benchmarks.vectors.product import private_keys
 from clustering_protocols.common.errors import CoterieError, Malformed
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.packets import Envelope, Packet
 from clustering_protocols.records import codec, hash_chain
 from clustering_protocols.secrecy.envelopes import Binding, open_envelope
-from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.terms.agreements import Agreement
 
 TURNED: Final[Mapping[str, tuple[str, ...]]] = {"projections": ("rows", "anchors")}
@@ -44,7 +43,6 @@ TOLERANCE: Final = 1e-9
 """How far floats of a contribution may be off, relative to the largest of an array."""
 UNITS: Final = 2**20
 """How far words of `ROUNDED` may be off: as rounding may lift a sum above its bound."""
-_NO_ENTROPY: Final = bytes(32)
 
 
 def leeway_of(given: Packet) -> dict[str, Any]:
@@ -124,10 +122,7 @@ class ContributionReader:
             kind=label.kind,
             **dict(label.when),
         )
-        own = PartyKeys(_NO_ENTROPY, "", "")
-        own.opening = X25519PrivateKey.from_private_bytes(
-            bytes.fromhex(self.receivers[label.peer])
-        )
+        own = private_keys(self.receivers[label.peer])
         sender = self.agreement.member(slot).keys
         return open_envelope(sent.sealed, bound, own, sender)
 

@@ -40,7 +40,7 @@ from clustering_protocols.numerics.randomness import (
 )
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import codec, hash_chain
-from clustering_protocols.records.arrays import ByteArray, WordArray
+from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.secrecy import envelopes, field, tags
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.secrecy.identities import Institution
@@ -165,24 +165,33 @@ def draw_words(given: Input) -> Output:
     return {"words": [as_text(stream.words(size)) for size in given["sizes"]]}
 
 
-class _WordsInTurn(KeyedStream):
-    """A stream of words that are given."""
+class _GivenBytes(KeyedStream):
+    """A stream whose next bytes are given."""
 
-    def __init__(self, words: list[str]) -> None:
-        self._left = words
+    def __init__(self, content: bytes) -> None:
+        self._left = content
 
-    def fill(self, out: WordArray) -> None:
+    def take(self, size: int) -> bytes:
+        """Take the next bytes."""
+        found, self._left = self._left[:size], self._left[size:]
+        return found
+
+    def fill(self, words: WordArray) -> None:
         """Take the next words."""
-        out[:] = as_words(self._left[: out.size])
-        self._left = self._left[out.size :]
+        words[:] = np.frombuffer(self.take(words.nbytes), np.uint64)
+
+
+def private_keys(opening: str) -> PartyKeys:
+    """Return keys that open envelopes with this private key (hex)."""
+    own = PartyKeys(bytes(32), "", "")
+    own.opening = X25519PrivateKey.from_private_bytes(bytes.fromhex(opening))
+    return own
 
 
 def exchange(given: Input) -> Output:
     """Return the secret that two X25519 keys share."""
-    own = PartyKeys(bytes(32), "", "")
-    own.opening = X25519PrivateKey.from_private_bytes(bytes.fromhex(given["private"]))
     peer = PublicKeys(x25519=given["public"], ed25519=_NO_KEY)
-    return {"shared": own.exchange(peer).hex()}
+    return {"shared": private_keys(given["private"]).exchange(peer).hex()}
 
 
 def draw_party_keys(given: Input) -> Output:
@@ -275,12 +284,11 @@ def check_agreement(given: Input) -> Output:
 
 def open_envelope(given: Input) -> Output:
     """Open an envelope."""
-    own = PartyKeys(bytes(32), "", "")
-    own.opening = X25519PrivateKey.from_private_bytes(bytes.fromhex(given["private"]))
     peer = PublicKeys(x25519=_NO_KEY, ed25519=given["sender_ed25519"])
     names = ("transcript", "session", "stage", "round", "attempt", "sender", "receiver")
     binding = envelopes.Binding(**{name: given[name] for name in (*names, "kind")})
     sealed = bytes.fromhex(given["envelope"])
+    own = private_keys(given["private"])
     return {"content": envelopes.open_envelope(sealed, binding, own, peer).hex()}
 
 
@@ -381,24 +389,8 @@ def check_signatures(given: Input) -> Output:
 # Ids and match keys
 
 
-class _GivenBytes(KeyedStream):
-    """A stream whose next bytes are given."""
-
-    def __init__(self, given: Input) -> None:
-        self._left = bytes.fromhex(given["scalar"])
-
-    def take(self, size: int) -> bytes:
-        """Take the next bytes."""
-        found, self._left = self._left[:size], self._left[size:]
-        return found
-
-
 def _place(given: Input) -> tuple[str, str, int]:
     return given["session"], given["agreement"], given["row"]
-
-
-def _points(given: Input) -> ByteArray:
-    return np.frombuffer(bytes.fromhex(given["point"]), np.uint8).reshape(1, -1)
 
 
 def find_match_values(given: Input) -> Output:
@@ -412,14 +404,17 @@ def find_match_values(given: Input) -> Output:
 def mask_value(given: Input) -> Output:
     """Return the point of a value of a match key, times a mask."""
     bound = binding(*_place(given), f"key {given['key']}")
+    key = RistrettoKey(_GivenBytes(bytes.fromhex(given["scalar"])))
     hashes = hash_values([given["value"].encode()], bound, KeyedStream(bytes(32)))
-    (point,) = RistrettoKey(_GivenBytes(given)).evaluate(hashes)
+    (point,) = key.evaluate(hashes)
     return {"point": point.tobytes().hex()}
 
 
 def mask_point(given: Input) -> Output:
     """Return a point times a mask, and its token."""
-    points = RistrettoKey(_GivenBytes(given)).multiply(_points(given))
+    key = RistrettoKey(_GivenBytes(bytes.fromhex(given["scalar"])))
+    point = np.frombuffer(bytes.fromhex(given["point"]), np.uint8)
+    points = key.multiply(point.reshape(1, -1))
     tokens = hash_points(binding(*_place(given), "token"), points[None])
     return {"point": points.tobytes().hex(), "token": tokens.tobytes().hex()}
 
@@ -513,7 +508,9 @@ _CALLS: Final[dict[str, Callable[[Input], Output]]] = {
         "order": _stream(given).permutation(given["size"]).tolist()
     },
     "residues": lambda given: {
-        "residues": as_text(field.draw(_WordsInTurn(given["words"]), given["size"]))
+        "residues": as_text(
+            field.draw(_GivenBytes(as_words(given["words"]).tobytes()), given["size"])
+        )
     },
     "exchange": exchange,
     "party-keys": draw_party_keys,
