@@ -44,13 +44,11 @@ from clustering_protocols.terms.terms import About, Layout, Slot
 from party_sdk.analyst_client.invitations import Invitation
 
 _OTHER: Final = "ab" * 32
+Changes = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
 def vary(
-    section: str,
-    call: str,
-    given: Mapping[str, Any],
-    changes: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    section: str, call: str, given: Mapping[str, Any], changes: Changes
 ) -> list[VectorCase]:
     """Return cases of one call, whose inputs differ from ``given``.
 
@@ -126,17 +124,13 @@ def build_roster() -> list[VectorCase]:
         "joins": 0,
     }
     named = {**line, "institution": "Klinikum Süd, Łódź"}
+    lines = {
+        "a line without a name": {"line": line},
+        "a name with letters beyond ASCII": {"line": named},
+    }
     return [
         *restate("roster", "canonical"),
-        *vary(
-            *("5", "line", of_line),
-            {
-                "": {
-                    "a line without a name": {"line": line},
-                    "a name with letters beyond ASCII": {"line": named},
-                }
-            },
-        ),
+        *vary("5", "line", of_line, {"": lines}),
         build_case("the first join", "5", "join-proof", of_join),
         *_invitations(invitation),
         *_agreements(agreement, terms, secret.hex(), roster),
@@ -148,21 +142,19 @@ def _invitations(invitation: Invitation) -> list[VectorCase]:
     text, secret = str(invitation), invitation.secret.hex()
     wrapped = text.replace("/north/", "/nor\n> th/")
     other_end = "00" if text[-2:] != "00" else "11"
-    texts = {
+    changes = {
         "": {
-            "as it is written": text,
-            "in a mail that wraps it": f"Please join:\n> <{wrapped}>",
+            "as it is written": {"text": text},
+            "in a mail that wraps it": {"text": f"Please join:\n> <{wrapped}>"},
         },
         "invitation-unreadable": {
-            "another digest of the terms": text.replace(invitation.terms, _OTHER),
-            "another signature": text[:-2] + other_end,
-            "a secret that is too short": text.replace(secret, secret[:-2]),
-            "an older version": text.replace("#coterie-2/", "#coterie-1/"),
+            "another digest of the terms": {
+                "text": text.replace(invitation.terms, _OTHER)
+            },
+            "another signature": {"text": text[:-2] + other_end},
+            "a secret that is too short": {"text": text.replace(secret, secret[:-2])},
+            "an older version": {"text": text.replace("#coterie-2/", "#coterie-1/")},
         },
-    }
-    changes = {
-        problem: {name: {"text": each} for name, each in by_name.items()}
-        for problem, by_name in texts.items()
     }
     return vary("4", "invitation", {}, changes)
 
@@ -189,28 +181,26 @@ def _agreements(
 
     foreign = Institution.derive(bytes(32)).key
     short = json.dumps({"roster": roster[:1], "terms": terms})
-    return vary(
-        *("5", "agreement", given),
-        {
-            "": {
-                "as it was joined": {},
-                "without an own line, as a coordinator checks it": {"own": None},
-            },
-            "agreement-mismatch": {
-                "other terms": {"terms": terms.replace("Größe", "Länge")},
-                "own line changed": changed(0, n_rows=13),
-            },
-            "key-not-authentic": {
-                "another's mark is foreign": changed(1, mark=_OTHER),
-                "another's key was swapped": changed(1, keys=roster[0]["keys"]),
-                "another's signature is of another institution": changed(
-                    1, identity=foreign
-                ),
-                "under another session secret": {"session_secret": _OTHER},
-            },
-            "malformed": {"a slot is missing": {"agreement": short}},
+    changes: Changes = {
+        "": {
+            "as it was joined": {},
+            "without an own line, as a coordinator checks it": {"own": None},
         },
-    )
+        "agreement-mismatch": {
+            "other terms": {"terms": terms.replace("Größe", "Länge")},
+            "own line changed": changed(0, n_rows=13),
+        },
+        "key-not-authentic": {
+            "another's mark is foreign": changed(1, mark=_OTHER),
+            "another's key was swapped": changed(1, keys=roster[0]["keys"]),
+            "another's signature is of another institution": changed(
+                1, identity=foreign
+            ),
+            "under another session secret": {"session_secret": _OTHER},
+        },
+        "malformed": {"a slot is missing": {"agreement": short}},
+    }
+    return vary("5", "agreement", given, changes)
 
 
 # The codec, and packets with real values
@@ -319,37 +309,25 @@ def build_transcript() -> list[VectorCase]:
     }
     absent = [*signed[:2], "00" * 64]
     exchanged = [signed[1], signed[0], signed[2]]
+    two_of_three = {"signatures": absent, "least": 2}
+    of_stages = {f"of the {name}": {"stage": name} for name in ("opening", "closing")}
+    changes: Changes = {
+        "": {
+            "all have signed": {},
+            "one of three is absent where two are enough": two_of_three,
+        },
+        "protocol-failed": {
+            "one of three is absent where all are needed": {"signatures": absent},
+            "another transcript": {"transcript": _OTHER},
+            "another stage": {"stage": "closing"},
+            "two signatures were exchanged": {"signatures": exchanged},
+            "one signature too few": {"signatures": signed[:2]},
+        },
+    }
     return [
         *followed,
-        *vary(
-            *("7", "sign-transcript", to_sign),
-            {
-                "": {
-                    f"of the {name}": {"stage": name} for name in ("opening", "closing")
-                }
-            },
-        ),
-        *vary(
-            *("7", "check-signatures", given),
-            {
-                "": {
-                    "all have signed": {},
-                    "one of three is absent where two are enough": {
-                        "signatures": absent,
-                        "least": 2,
-                    },
-                },
-                "protocol-failed": {
-                    "one of three is absent where all are needed": {
-                        "signatures": absent
-                    },
-                    "another transcript": {"transcript": _OTHER},
-                    "another stage": {"stage": "closing"},
-                    "two signatures were exchanged": {"signatures": exchanged},
-                    "one signature too few": {"signatures": signed[:2]},
-                },
-            },
-        ),
+        *vary("7", "sign-transcript", to_sign, {"": of_stages}),
+        *vary("7", "check-signatures", given, changes),
     ]
 
 
@@ -393,7 +371,7 @@ def build_envelopes() -> list[VectorCase]:
         },
         "shorter than a signature": {"envelope": sealed.hex()[:120]},
     }
-    changes: dict[str, dict[str, dict[str, Any]]] = {
+    changes: Changes = {
         "": {"a group secret": {}},
         "envelope-refused": misplaced | misread,
     }
