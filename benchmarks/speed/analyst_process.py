@@ -167,12 +167,21 @@ class AnalystProcess:
 
 @contextmanager
 def open_session(
-    folder: Path, params: LosslessFederated, parts: Sequence[Any]
+    folder: Path, parts: Sequence[Any], start: Any, n_updates: int
 ) -> Iterator[tuple[AnalystProcess, CoordinatedSession]]:
     """Run an analyst, and open a session of parties that hold these parts of the rows.
 
-    The table of each party is ``SLOT.parquet`` in the folder, where everything lies.
+    The table of each party is ``SLOT.parquet`` in the folder, where everything lies. The
+    session is of `llf`, and makes as many updates of the centroids that it starts from.
     """
+    params = LosslessFederated(
+        n_clusters=len(start),
+        scaling="none",
+        init="given",
+        initial_centroids=tuple(tuple(map(float, row)) for row in start),
+        max_iter=n_updates,
+        tol=0,
+    )
     layout = Layout.lattice(len(parts), 1)
     columns = [f"x{number}" for number in range(parts[0].shape[1])]
     for slot, part in zip(layout.names, parts, strict=True):
@@ -191,6 +200,20 @@ def open_session(
                 "benchmark", params, layout, dictionary=dictionary
             ),
         )
+
+
+def run_parties(
+    folder: Path, invitations: Mapping[str, str], risks: Sequence[str]
+) -> list[dict[str, float]]:
+    """Run all parties of an open session; return what each took, by its own report."""
+    command = [sys.executable, "-m", "benchmarks.speed.party", str(folder)]
+    parties = [
+        subprocess.Popen(
+            [*command, slot, invitation, *risks], stdout=subprocess.PIPE, text=True
+        )
+        for slot, invitation in invitations.items()
+    ]
+    return [json.loads(party.communicate()[0]) for party in parties]
 
 
 def free_port() -> int:

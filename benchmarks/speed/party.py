@@ -1,4 +1,4 @@
-"""Runs one party of a measured session; prints what it took as JSON.
+"""Runs one party of a measured session; prints what it took as JSON, and saves labels.
 
     python -m benchmarks.speed.party FOLDER SLOT INVITATION RISK …
 
@@ -15,6 +15,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from clustering_protocols.engine import PartyEngine
 from party_sdk.home.policy import Policy
 from party_sdk.home.process_exit import run_without_finalisation
@@ -23,7 +25,7 @@ from party_sdk.tables import open_table
 
 
 def take_part(folder: Path, slot: str, invitation: str, risks: list[str]) -> None:
-    """Run one of the parties; print what it took.
+    """Run one of the parties; print what it took, and save ``SLOT.labels.npy``.
 
     ``beside rows``: median CPU seconds between two answers, which skips those in
     which something is imported. ``memory``: the largest resident memory, MiB.
@@ -44,7 +46,7 @@ def take_part(folder: Path, slot: str, invitation: str, risks: list[str]) -> Non
     here: Any = {"policy": policy, "home": folder / slot, "choices": choices}
     with Party.join(invitation, **here) as party:
         party.enrol(data)
-        party.run(data)
+        result = party.run(data)
     beside = median(
         end - begin for end, begin in zip(begun[1:], ended[:-1], strict=True)
     )
@@ -52,6 +54,7 @@ def take_part(folder: Path, slot: str, invitation: str, risks: list[str]) -> Non
     [peak] = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     memory = int(peak) / 1024
     print(json.dumps({"beside rows": beside, "memory": memory}))
+    np.save(folder / f"{slot}.labels.npy", np.asarray(result.labels))
 
 
 if __name__ == "__main__":

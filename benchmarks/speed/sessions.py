@@ -6,9 +6,6 @@ start at given rows, and make twenty updates of ten clusters.
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -20,9 +17,8 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
-from benchmarks.speed.analyst_process import open_session
+from benchmarks.speed.analyst_process import open_session, run_parties
 from benchmarks.speed.figures import Figure
-from clustering_protocols.protocols.llf import LosslessFederated
 
 N_PARTIES: Final = 10
 N_CLUSTERS: Final = 10
@@ -55,32 +51,17 @@ def figures(*, small: bool) -> Iterator[Figure]:
 
 def measure_session(X: Any, start: Any) -> Mapping[str, float]:
     """Return what one session over HTTP takes."""
-    params = LosslessFederated(
-        n_clusters=N_CLUSTERS,
-        scaling="none",
-        init="given",
-        initial_centroids=tuple(tuple(map(float, row)) for row in start),
-        max_iter=N_UPDATES,
-        tol=0,
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        parts = np.array_split(X, N_PARTIES)
-        with open_session(Path(folder), params, parts) as (analyst, session):
-            invitations, risks = session.invite(), session.status().risks
-            served, begin = sum(analyst.processor_seconds()), time.perf_counter()
-            command = [sys.executable, "-m", "benchmarks.speed.party", folder]
-            parties = [
-                subprocess.Popen(
-                    [*command, slot, invitation, *risks],
-                    stdout=subprocess.PIPE,
-                    text=True,
-                )
-                for slot, invitation in invitations.items()
-            ]
-            reports = [json.loads(party.communicate()[0]) for party in parties]
-            wall = time.perf_counter() - begin
-            rounds = session.status().round
-            served = sum(analyst.processor_seconds()) - served
+    parts = np.array_split(X, N_PARTIES)
+    with (
+        tempfile.TemporaryDirectory() as name,
+        open_session(Path(name), parts, start, N_UPDATES) as (analyst, session),
+    ):
+        invitations, risks = session.invite(), session.status().risks
+        served, begin = sum(analyst.processor_seconds()), time.perf_counter()
+        reports = run_parties(Path(name), invitations, risks)
+        wall = time.perf_counter() - begin
+        rounds = session.status().round
+        served = sum(analyst.processor_seconds()) - served
     return {
         "wall": wall,
         "beside rows": median(party["beside rows"] for party in reports),

@@ -12,14 +12,11 @@ machine is.
 
 from __future__ import annotations
 
-import os
 import resource
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -43,24 +40,14 @@ def command(words: list[str]) -> float:
     return children_seconds() - begin
 
 
-def analyst(environment: dict[str, str]) -> float:
-    """Return the CPU time of an analyst that was ended at its first answer."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+def analyst(folder: Path) -> float:
+    """Return the CPU time of an analyst that is ended at its first answer."""
+    from benchmarks.speed.analyst_process import AnalystProcess
+
+    process = AnalystProcess(folder)
     begin = children_seconds()
-    with subprocess.Popen(
-        [*COTERIE, "serve", "--port", str(port)],
-        env=environment,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        while process.poll() is None:
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz").read()
-            except OSError:
-                time.sleep(0.02)
-            else:
-                process.kill()
+    with process:
+        pass
     return children_seconds() - begin
 
 
@@ -107,19 +94,13 @@ def worker(agreed: bytes, folder: Path, *, prepared: bool) -> float:
 def figures(*, small: bool) -> Iterator[Figure]:
     """Yield the least CPU time of each start."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        environment = os.environ | {
-            "COTERIE_DATA_DIR": name,
-            "COTERIE_DATABASE_URL": "",
-        }
-        subprocess.run([*COTERIE, "migrate"], env=environment, check=True)
-        agreed = agreement()
+        folder, agreed = Path(name), agreement()
         help_of_party = [*COTERIE, "party", "--help"]
         starts: tuple[tuple[str, float | None, Callable[[], float]], ...] = (
             ("a bare interpreter", None, lambda: command([sys.executable, "-c", ""])),
             ("coterie --help", 0.5, lambda: command([*COTERIE, "--help"])),
             ("coterie party --help", 0.5, lambda: command(help_of_party)),
-            ("analyst", 1.0, lambda: analyst(environment)),
+            ("analyst", 1.0, lambda: analyst(folder)),
             ("worker", 1.5, lambda: worker(agreed, folder, prepared=False)),
             ("worker, prepared", None, lambda: worker(agreed, folder, prepared=True)),
         )

@@ -7,7 +7,6 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from pydantic import BaseModel
@@ -86,14 +85,8 @@ class ProgramProcess:
         """Return the program."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         """Close the program's input, which ends the program."""
-        del kind, error, trace
         self._process.communicate()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,6 +13,7 @@ from benchmarks.vectors.contributions import leeway_of
 from benchmarks.vectors.form import Level, RecordedSession, Refusal, VectorCase
 from benchmarks.vectors.product import as_base64, build_invitation
 from clustering_protocols.contract import Params
+from clustering_protocols.engine import Choosing
 from clustering_protocols.engine.packets import parse
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.secrecy.keys import PartyKeys
@@ -77,20 +77,6 @@ def _name_people(
     return ids
 
 
-class SessionWithAbsences(Session):
-    """A session in which slots miss their tasks; absences: those slots, by round."""
-
-    absences: Mapping[int, Collection[str]] = MappingProxyType({})
-
-    def play_round(
-        self,
-        absent: Collection[str] = (),
-        forged: Mapping[str, bytes] | None = None,
-    ) -> None:
-        """Let the parties that are not absent answer the open round."""
-        super().play_round([*absent, *self.absences.get(self.open.round, ())], forged)
-
-
 @dataclass(frozen=True)
 class Recording:
     """A session over made-up tables to record, and the slot whose side is recorded.
@@ -125,15 +111,17 @@ class Recording:
                 numeric_schema(self.tables[group[0]].columns, low, high)
                 for group in self.layout.column_groups
             ]
-        session = SessionWithAbsences(
+        session = Session(
             *(self.params, self.layout, self.tables, _SEED),
             session=_SESSION,
             about=_ABOUT,
             dictionary=dictionary,
             evaluation=self.evaluation,
         )
-        session.absences = self.absences
-        session.run_to_end()
+        while not session.is_over:
+            if isinstance(session.move, Choosing):
+                session.choose(None)
+            session.play_round(self.absences.get(session.open.round, ()))
         return session
 
     def record(
