@@ -30,7 +30,7 @@ first start runs as a session, too, whose clusters are paired with those of the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,18 +71,18 @@ cell = printed("fccm")
 # The data
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Experiment:
     """Data, their split, and the fuzziness for each way of working."""
 
     table: str
     name: str
     X: Matrix
-    widths: Sequence[int]
     n_clusters: int
-    pooled: Fuzziness
-    together: Fuzziness
-    alone: Fuzziness
+    widths: Sequence[int] = GROUPS
+    pooled: Fuzziness = (0.001, 100.0)
+    together: Fuzziness = (0.001, 100.0)
+    alone: Fuzziness = (0.001, 100.0)
 
     @property
     def columns(self) -> list[NDArray[np.int64]]:
@@ -127,39 +127,21 @@ def heterogeneous(rng: np.random.Generator) -> Matrix:
 
 def experiments(*, attacks: bool) -> list[list[Experiment]]:
     """Return the experiments, each as a list with an entry for each matrix."""
-    generators = list(map(np.random.default_rng, range(N_MADE)))
-    table_1 = [
-        Experiment(
-            table="Table 1",
-            name="homogeneous",
-            X=homogeneous(rng),
-            widths=GROUPS,
-            n_clusters=4,
-            pooled=(0.001, 100.0),
-            together=(0.001, 100.0),
-            alone=(0.001, 100.0),
+    table_1, table_2 = (
+        [
+            Experiment(table, made.__name__, made(np.random.default_rng(seed)), k)
+            for seed in range(N_MADE)
+        ]
+        for table, made, k in (
+            ("Table 1", homogeneous, 4),
+            ("Table 2", heterogeneous, 3),
         )
-        for rng in generators
-    ]
-    generators = list(map(np.random.default_rng, range(N_MADE)))
-    table_2 = [
-        replace(
-            table_1[0],
-            table="Table 2",
-            name="heterogeneous",
-            X=heterogeneous(rng),
-            n_clusters=3,
-        )
-        for rng in generators
-    ]
+    )
     if not attacks:
         return [table_1, table_2]
     table_3 = Experiment(
-        table="Table 3",
-        name="terrorist attacks",
-        X=load("terrorist")[0],
+        *("Table 3", "terrorist attacks", load("terrorist").X, 3),
         widths=STATES,
-        n_clusters=3,
         pooled=(0.001, 180.0),
         together=(0.0035, 100.0),
         alone=(0.01, 100.0),
