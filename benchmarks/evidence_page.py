@@ -177,8 +177,13 @@ def _picture(name: str) -> str:
     return f"![{PICTURES[name]}](evidence/{name}.svg)"
 
 
+def _conditions(measured: Measured) -> dict[str, str]:
+    """Return what the figures were measured with, by name."""
+    return {row["name"]: row["value"] for row in measured["conditions"]}
+
+
 def _head(measured: Measured) -> Iterator[str]:
-    at = {row["name"]: row["value"] for row in measured["conditions"]}
+    at = _conditions(measured)
     libraries = ", ".join(
         f"{name} {at[name]}" for name in ("numpy", "scipy", "scikit-learn")
     )
@@ -199,7 +204,7 @@ def _head(measured: Measured) -> Iterator[str]:
 
 
 def _fidelity(measured: Measured) -> Iterator[str]:
-    at = {row["name"]: row["value"] for row in measured["conditions"]}
+    at = _conditions(measured)
     yield "## Fidelity"
     yield (
         f"Each method clusters at most {at['rows']} rows of each of {at['sets']} sets, dealt "
@@ -278,7 +283,7 @@ def _baselines(measured: Measured) -> Iterator[str]:
 
 
 def _peers(measured: Measured) -> Iterator[str]:
-    at = {row["name"]: row["value"] for row in measured["conditions"]}
+    at = _conditions(measured)
     yield "## Peers"
     yield (
         f"`python -m benchmarks.evidence --only peers` gives one table ({at['peer_rows']} rows × "

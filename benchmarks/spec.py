@@ -48,7 +48,7 @@ SCHEMAS: Final[Mapping[str, type[BaseModel]]] = {
     "agreement": Agreement,
 }
 PACKAGES: Final = ("analyst_service", "clustering_protocols", "coterie", "party_sdk")
-_LABEL: Final = re.compile(r"coterie/([a-z-]+(?:/[a-z-]+)?)/(\d+)")
+_LABEL: Final = re.compile(r'"coterie/([a-z-]+(?:/[a-z-]+)?)/(\d+)"')
 # By function, the argument that names what is derived: its place and its keyword.
 _CALLS: Final = {
     "group_key": (2, "purpose"),
@@ -110,14 +110,9 @@ def registry(known: Path) -> str:
 def found_labels() -> set[tuple[str, int]]:
     """Return name and version of every label that stands in the code."""
     return {
-        (match[1], int(match[2]))
-        for _, tree in _modules()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
-        for raw in [node.value]
-        for text in [raw if isinstance(raw, str) else raw.decode("latin-1")]
-        for match in [_LABEL.fullmatch(text)]
-        if match
+        (name, int(version))
+        for path, _ in _modules()
+        for name, version in _LABEL.findall(path.read_text())
     }
 
 

@@ -45,7 +45,6 @@ from clustering_protocols.terms.terms import Layout
 
 N_ROWS = 1_000
 WHOLE = ("iris", "coil20")  # sets of at most 5,000 rows, of which the paper takes all
-METHODS = ("SC", "KM", "FCM", "NMF", "KMed", "DBSCAN", "HC")
 SETS = ("iris", "mnist", "fmnist", "coil20", "coil100", "pendigits", "10x_73k")
 cell = printed("omnifc")
 ROWS: dict[str, Any] = {"features": "distance_rows"}

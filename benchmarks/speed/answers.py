@@ -34,8 +34,7 @@ def figures(*, small: bool) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         analyst = AnalystProcess(Path(folder))
         revoked, administrator = prepare(Path(folder), n_sessions)
-        address = f"http://127.0.0.1:{analyst.port}"
-        with analyst, httpx.Client(base_url=address, timeout=60) as http:
+        with analyst, httpx.Client(base_url=analyst.url, timeout=60) as http:
             yield from measure_refusals(http, revoked, tries)
             yield from measure_lists(http, administrator, n_sessions)
 
@@ -44,9 +43,8 @@ def prepare(folder: Path, n_sessions: int) -> tuple[str, str]:
     """Fill the database; return a revoked key, and an administrator's."""
     settings, clock = Settings(data_dir=folder), SystemClock()
     database = Database(settings.database)
-    task = settings.blob_location.open().put(
-        b""
-    )  # so that no blob is missing at a start
+    # stored, so that no blob is missing at a start
+    task = settings.blob_location.open().put(b"")
     with database.write() as transaction:
         gone, revoked = create_key(transaction, Role.COORDINATOR, "revoked", 86_400)
         revoke_credential(transaction, gone)

@@ -138,9 +138,7 @@ class Forger:
         return raise_words
 
     def _tag_stream(self, name: str, round_: int) -> KeyedStream:
-        known = self.session.memories[self.recording.slot].get(ColumnSecret)
-        if known is None:
-            raise ValueError("the group has no secret")
+        known = self.session.recall(self.recording.slot, ColumnSecret)
         session = self.session.session
         made = [p for p in self._sent if p.address.round == round_][-1]
         transcript = hash_chain.digest(made.history[-1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -170,26 +170,20 @@ class Recording:
             "choices": {},
         }
 
-    def _steps(self, session: Session) -> list[VectorCase]:
-        tasks = [m for m in session.sent if m.receiver == self.slot]
-        answers = [m for m in session.sent if m.sender == self.slot]
-        return [
-            self._build_step(task.payload, answer.payload)
-            for task, answer in zip(tasks, answers, strict=True)
-        ]
-
-    @staticmethod
-    def _build_step(task: bytes, contribution: bytes) -> VectorCase:
-        asked = parse(task)
-        at = asked.address
-        return VectorCase(
-            name=f"{asked.header.record['kind']}, round {at.round}.{at.attempt}",
-            section="7" if at.stage in {"opening", "closing"} else "12",
-            call="step",
-            input={"task": as_base64(task)},
-            output={"contribution": as_base64(contribution)},
-            **leeway_of(parse(contribution)),
-        )
+    def _steps(self, session: Session) -> Iterator[VectorCase]:
+        tasks = [m.payload for m in session.sent if m.receiver == self.slot]
+        answers = [m.payload for m in session.sent if m.sender == self.slot]
+        for task, answer in zip(tasks, answers, strict=True):
+            asked = parse(task)
+            at = asked.address
+            yield VectorCase(
+                name=f"{asked.header.record['kind']}, round {at.round}.{at.attempt}",
+                section="7" if at.stage in {"opening", "closing"} else "12",
+                call="step",
+                input={"task": as_base64(task)},
+                output={"contribution": as_base64(answer)},
+                **leeway_of(parse(answer)),
+            )
 
     def _end(self, session: Session) -> VectorCase:
         result = session.final_step.results[self.slot]
