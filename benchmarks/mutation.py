@@ -24,9 +24,8 @@ from __future__ import annotations
 
 import argparse
 import ast
-import os
+import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -36,16 +35,19 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from compileall import compile_dir
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from difflib import unified_diff
 from pathlib import Path
 from py_compile import PycInvalidationMode
 from queue import SimpleQueue
-from typing import Final, Literal, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 import numpy as np
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
+from cosmic_ray.testing import run_tests
+from cosmic_ray.util import restore_contents
+from cosmic_ray.work_item import TestOutcome
 
 GOAL: Final = 0.84
 MODULES: Final[Mapping[str, Sequence[str]]] = tomllib.loads(
@@ -71,15 +73,11 @@ Position = tuple[int, int]
 Verdict = Literal["killed", "timed out", "survived"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutant:
-    """One change of one module: the line before and after it, and the whole code."""
+class Mutant(NamedTuple):
+    """One change of one module: its code with the change."""
 
     module: str
-    line: int
-    before: str
-    after: str
-    code: str = field(repr=False)
+    code: str
 
 
 # Drawing
@@ -104,7 +102,7 @@ def draw(
                 del places[place]
             code = mutate_code(source, get_operator(operator)(), occurrence)
             if code is not None and _is_another_program(source, code):
-                found.setdefault(code, _mutant(module, source, code))
+                found.setdefault(code, Mutant(module, code))
             if len(found) == n_mutants:
                 break
     return list(found.values())
@@ -161,21 +159,6 @@ def _is_another_program(source: str, code: str) -> bool:
     return ast.dump(ast.parse(source)) != ast.dump(ast.parse(code))
 
 
-def _mutant(module: str, source: str, code: str) -> Mutant:
-    old, new = source.splitlines(), code.splitlines()
-    line = next(
-        (n for n, pair in enumerate(zip(old, new, strict=False)) if len(set(pair)) > 1),
-        min(len(old), len(new)) - 1,
-    )
-    return Mutant(
-        module=module,
-        line=line + 1,
-        before=old[line].strip(),
-        after=new[line].strip(),
-        code=code,
-    )
-
-
 # Running
 
 
@@ -188,61 +171,36 @@ class Copy:
         for package in (*PACKAGES, "tests"):  # a mutant's hash differs: compiled anew
             mode = PycInvalidationMode.CHECKED_HASH
             compile_dir(self.root / package, quiet=2, invalidation_mode=mode)
-        self.environment = os.environ | {
-            "PYTHONPATH": str(self.root),  # before the installed packages
-            "CC": "none",  # kernels run in numpy, where mutants change them
-            "PYTHONDONTWRITEBYTECODE": "1",  # two mutants may have one size and second
-        }
+        settings = (f"PYTHONPATH={self.root}", "CC=none")  # kernels run in numpy
+        self._python = ["env", f"--chdir={self.root}", *settings, sys.executable]
         self._check_imports()
 
     def _check_imports(self) -> None:
         names = ", ".join(PACKAGES)
         files = f"*(m.__file__ for m in ({names})), sep='\\n'"
-        program = [sys.executable, "-c", f"import {names}; print({files})"]
-        told = subprocess.run(
-            program,
-            cwd=self.root,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        program = [*self._python, "-c", f"import {names}; print({files})"]
+        told = subprocess.check_output(program, text=True)
         if not all(line.startswith(str(self.root)) for line in told.splitlines()):
             raise RuntimeError("the tests would import another tree than the copy")
 
-    def passes(self, tests: Sequence[str], timeout: float) -> tuple[bool | None, str]:
-        """Return whether the tests pass, None if time ran out, and what was printed.
+    def verdict(self, tests: Sequence[str], timeout: float) -> tuple[Verdict, str]:
+        """Return what the tests find of the code as it stands, and what they print.
 
         tests: ends of their paths below any layer, such as ``llf/test_rounds.py``.
         """
-        program = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-        files = [next(self.root.glob(f"tests/**/{name}")) for name in tests]
-        process = subprocess.Popen(
-            [*program, *files],
-            cwd=self.root,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,  # so that its children can be ended with it
-        )
-        try:
-            told, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            return None, process.communicate()[0]
-        return process.returncode == 0, told
+        program = [*self._python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+        files = [str(next(self.root.glob(f"tests/**/{name}"))) for name in tests]
+        outcome, told = run_tests(shlex.join([*program, *files]), timeout)
+        if outcome is TestOutcome.SURVIVED:
+            return "survived", told
+        return ("timed out" if told == "timeout" else "killed"), told
 
-    def verdict(self, mutant: Mutant, timeout: float) -> Verdict:
+    def try_mutant(self, mutant: Mutant, timeout: float) -> Verdict:
         """Return what became of a mutant."""
         file = self.root / mutant.module
-        source = file.read_text()
-        file.write_text(mutant.code)
-        try:
-            passed, _ = self.passes(MODULES[mutant.module], timeout)
-        finally:
-            file.write_text(source)
-        return {None: "timed out", True: "survived", False: "killed"}[passed]
+        with restore_contents(file):
+            file.write_text(mutant.code)
+            return self.verdict(MODULES[mutant.module], timeout)[0]
 
 
 def measure(
@@ -253,10 +211,9 @@ def measure(
     copies: of the tree; each is lent to one mutant at a time.
     """
     tests = MODULES[module]
-    passed, told = copies[0].passes(tests, timeout)
-    if not passed:
-        why = "take too long" if passed is None else "fail"
-        sys.exit(f"{told}\n{' '.join(tests)} {why} without any mutant")
+    unchanged, told = copies[0].verdict(tests, timeout)
+    if unchanged != "survived":
+        sys.exit(f"{told}\n{' '.join(tests)}: {unchanged} without any mutant")
     free: SimpleQueue[Copy] = SimpleQueue()
     for copy in copies:
         free.put(copy)
@@ -264,7 +221,7 @@ def measure(
     def find_verdict(mutant: Mutant) -> Verdict:
         copy = free.get()
         try:
-            return copy.verdict(mutant, timeout)
+            return copy.try_mutant(mutant, timeout)
         finally:
             free.put(copy)
 
@@ -297,8 +254,9 @@ def main() -> None:
             found += measure(module, given.mutants, given.seed, copies, given.timeout)
     for mutant, verdict in found:
         if verdict == "survived":
-            print(f"\n{mutant.module}:{mutant.line}")
-            print(f"  - {mutant.before}\n  + {mutant.after}")
+            before = (ROOT / mutant.module).read_text().splitlines()
+            change = unified_diff(before, mutant.code.splitlines(), n=0, lineterm="")
+            print("", mutant.module, *list(change)[2:], sep="\n")
     share = sum(verdict != "survived" for _, verdict in found) / len(found)
     print(f"\n{share:.1%} of {len(found)} mutants killed; goal {GOAL:.0%}")
     sys.exit(share < GOAL)

@@ -1,6 +1,4 @@
-"""What the product answers to calls of the vectors; as a program, line by line.
-
-    python -m benchmarks.vectors check -- python -m benchmarks.vectors.product
+"""What the product answers to calls of the vectors.
 
 Each call takes the input of a case and returns its output: see spec/conformance.md.
 """
@@ -8,8 +6,6 @@ Each call takes the input of a case and returns its output: see spec/conformance
 from __future__ import annotations
 
 import base64
-import json
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -593,20 +589,3 @@ def build_case(
         problem=problem,
         tolerance=tolerance,
     )
-
-
-def main() -> None:
-    """Answer a call on each line of standard input."""
-    for line in sys.stdin:
-        asked = json.loads(line)
-        if asked["call"] not in _CALLS:
-            said: dict[str, Any] = {"unknown": asked["call"]}
-        else:
-            output, problem = answer(asked["call"], asked["input"])
-            said = {"problem": problem} if problem else {"output": output}
-        sys.stdout.write(json.dumps(said) + "\n")
-        sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()
