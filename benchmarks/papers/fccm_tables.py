@@ -301,18 +301,14 @@ def cells_of_table(
     """Yield a table's cells: a draw is a matrix, or a start if there is one matrix."""
     for way in found[0]:
         for site in range(4):
-            for kind in ("best", "mean"):
-                starts = [each[way][:, site] for each in found]
-                if len(found) == 1 and kind == "mean":
-                    draws = starts[0]
-                elif len(found) == 1:
-                    blocks = np.array_split(
-                        starts[0], max(1, len(starts[0]) // N_STARTS)
-                    )
-                    draws = np.array([block.max() for block in blocks])
-                else:
-                    summary = np.max if kind == "best" else np.mean
-                    draws = np.array([summary(values) for values in starts])
+            values = [each[way][:, site] for each in found]
+            for kind, summary in (("best", np.max), ("mean", np.mean)):
+                groups = values
+                if len(found) == 1:
+                    n = len(values[0])
+                    n_groups = max(1, n // N_STARTS) if kind == "best" else n
+                    groups = np.array_split(values[0], n_groups)
+                draws = np.array([summary(group) for group in groups])
                 yield cell(
                     e.table,
                     e.name,

@@ -32,7 +32,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import kmeans_plusplus
 
 from benchmarks.datasets import load, sample
-from benchmarks.papers.baselines import LLF_SETS, fuzzy_cmeans, nearest
+from benchmarks.papers.baselines import LLF_SETS, fuzzy_cmeans, memberships, nearest
 from benchmarks.papers.cells import (
     Cause,
     Cell,
@@ -104,8 +104,7 @@ def scale_to_unit_cube(X: Matrix) -> Matrix:
 
 def xie_beni(Z: Matrix, V: Matrix) -> float:
     """Return Σ μ^λ d² over n times the least squared distance of two centroids."""
-    D = np.maximum(cdist(Z, V, "sqeuclidean"), 1e-16)
-    U = 1 / (D * (1 / D).sum(axis=1, keepdims=True))  # for λ = 2
+    D, U = cdist(Z, V, "sqeuclidean"), memberships(Z, V)
     apart = cdist(V, V, "sqeuclidean")[np.triu_indices(len(V), 1)].min()
     return float((U**LAMBDA * D).sum() / (len(Z) * apart))
 

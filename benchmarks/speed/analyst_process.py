@@ -31,7 +31,6 @@ from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.terms import Layout
-from clustering_protocols.wire.answers import SessionStatus
 from party_sdk.analyst_client import requests
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.coordinator.coordinator import Coordinator
@@ -158,7 +157,6 @@ class AnalystProcess:
         with self.client() as client:
             [member] = join_all(client, session, 1, n_rows)
             for round_ in (1, 2, 3):
-                _await_round(client, session, round_)
                 content = member.reply(member.client.task(session, wait=20) or b"")
                 if round_ < 3:
                     member.client.contribute(session, round_, 1, content)
@@ -300,16 +298,6 @@ def _await_answer(url: str, process: subprocess.Popen[bytes]) -> None:
             time.sleep(0.05)
         else:
             return
-
-
-def _await_round(client: HttpAnalyst, session: str, round_: int) -> SessionStatus:
-    while True:
-        status = client.session(session)
-        if status.state == "collecting" and status.round == round_:
-            return status
-        if status.is_over:
-            raise RuntimeError(f"the session is {status.state}")
-        time.sleep(0.05)
 
 
 def _processor_seconds_of(pid: int | str) -> float:

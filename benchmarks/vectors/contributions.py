@@ -198,41 +198,27 @@ def find_difference(
 
     tolerance: how far floats may be off, relative to the largest of their list.
     """
-    if isinstance(expected, dict) and isinstance(found, dict):
-        return _compare_objects(expected, found, tolerance, place)
-    if isinstance(expected, list) and isinstance(found, list):
-        return _compare_lists(expected, found, tolerance, place)
     if _are_numbers([expected, found]):
-        return _compare_numbers([expected], [found], tolerance, place)
-    if type(expected) is type(found) and expected == found:
-        return ""
-    return f"{place}: {_shorten(expected)} is due, {_shorten(found)} came"
-
-
-def _compare_objects(
-    expected: dict[str, Any], found: dict[str, Any], tolerance: float, place: str
-) -> str:
-    names = sorted(expected.keys() ^ found.keys())
-    if names:
-        where = "missing" if names[0] in expected else "too much"
-        return f"{place}.{names[0]}: {where}"
+        expected, found = [expected], [found]
+    if isinstance(expected, dict) and isinstance(found, dict):
+        names = sorted(expected.keys() ^ found.keys())
+        if names:
+            where = "missing" if names[0] in expected else "too much"
+            return f"{place}.{names[0]}: {where}"
+        members = {f".{name}": (each, found[name]) for name, each in expected.items()}
+    elif isinstance(expected, list) and isinstance(found, list):
+        if len(expected) != len(found):
+            return f"{place}: {len(expected)} items are due, {len(found)} came"
+        if _are_numbers(expected) and _are_numbers(found):
+            return _compare_numbers(expected, found, tolerance, place)
+        pairs = zip(expected, found, strict=True)
+        members = {f"[{number}]": pair for number, pair in enumerate(pairs)}
+    elif type(expected) is type(found) and expected == found:
+        members = {}
+    else:
+        return f"{place}: {_shorten(expected)} is due, {_shorten(found)} came"
     differences = (
-        find_difference(value, found[name], tolerance, f"{place}.{name}")
-        for name, value in expected.items()
-    )
-    return next(filter(None, differences), "")
-
-
-def _compare_lists(
-    expected: list[Any], found: list[Any], tolerance: float, place: str
-) -> str:
-    if len(expected) != len(found):
-        return f"{place}: {len(expected)} items are due, {len(found)} came"
-    if _are_numbers(expected) and _are_numbers(found):
-        return _compare_numbers(expected, found, tolerance, place)
-    differences = (
-        find_difference(one, other, tolerance, f"{place}[{number}]")
-        for number, (one, other) in enumerate(zip(expected, found, strict=True))
+        find_difference(*pair, tolerance, place + at) for at, pair in members.items()
     )
     return next(filter(None, differences), "")
 
