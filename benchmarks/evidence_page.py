@@ -147,15 +147,9 @@ def fidelity_table(measured: Measured) -> str:
         }
         for row in measured["summary"]
     ]
-    titles = {
-        "protocol": "protocol",
-        "split": "split",
-        "results": "results",
-        "one cluster": "one cluster",
-        "refused": "refused",
-        "fidelity": "fidelity (worst)",
-        "ratio": "objective ratio (worst)",
-    }
+    names = ("protocol", "split", "results", "one cluster", "refused")
+    worst = {"fidelity": "fidelity (worst)", "ratio": "objective ratio (worst)"}
+    titles = {name: name for name in names} | worst
     return table(rows, titles)
 
 

@@ -6,12 +6,13 @@ Each call takes the input of a case and returns its output: see spec/conformance
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from types import SimpleNamespace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -66,7 +67,6 @@ Input = dict[str, Any]
 Output = dict[str, Any]
 JOIN_CODE: Final = "k3-Zq_9x"
 _NO_KEY: Final = "00" * 32
-_T = TypeVar("_T")
 
 
 def as_base64(content: bytes) -> str:
@@ -451,26 +451,22 @@ class ProductParty:
 
     def step(self, given: Input) -> Output:
         """Answer a task; the same task again gets the same bytes."""
-        return self._unless_stopped(
-            lambda: {
-                "contribution": as_base64(self._answer(base64.b64decode(given["task"])))
-            }
-        )
+        with self._stop_at_final_errors():
+            task = base64.b64decode(given["task"])
+            return {"contribution": as_base64(self._answer(task))}
 
     def conclude(self, given: Input) -> Output:
         """Read a result; return the labels."""
-        known = (self._journal, self._memory)
-
-        def read() -> Output:
+        with self._stop_at_final_errors():
             result = base64.b64decode(given["result"])
+            known = (self._journal, self._memory)
             outcome = self._party.conclude(*known, result, self._table.data)
             return {"labels": self._table.put_back(outcome).labels.tolist()}
 
-        return self._unless_stopped(read)
-
-    def _unless_stopped(self, call: Callable[[], _T]) -> _T:
+    @contextmanager
+    def _stop_at_final_errors(self) -> Iterator[None]:
         try:
-            return call()
+            yield
         except engine.FINAL as error:
             self._journal = self._journal.stop_by_error(error)
             raise
