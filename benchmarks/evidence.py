@@ -177,19 +177,14 @@ def faults() -> Iterator[str]:
 
 def differences(part: str) -> tuple[int, list[str]]:
     """Measure first draws again; return how many, and a line for each that differs."""
-    stored = {key(line): line for line in load()[part]}
+    stored = {key(line): line["first"] for line in load()[part]}
     again = [line for line in cells_of(part, DRAWS_AGAIN[part]) if line["first"]]
     differing = []
     for line in again:
-        known = stored.get(key(line))
-        if known is None:
-            differing.append(f"{part}, {', '.join(key(line))}: not in the file.")
-            continue
-        was, now = float(known["first"]), float(line["first"])
-        if abs(was - now) > TOLERANCE * max(1.0, abs(was)):
-            differing.append(
-                f"{part}, {', '.join(key(line))}: {now:g} instead of {was:g}."
-            )
+        was, now = float(stored.get(key(line)) or "nan"), float(line["first"])
+        if not abs(was - now) <= TOLERANCE * max(1.0, abs(was)):  # or not in the file
+            cell = ", ".join((part, *key(line)))
+            differing.append(f"{cell}: {now:g} instead of {was:g}.")
     return len(again), differing
 
 

@@ -37,21 +37,18 @@ Measured = Mapping[str, Sequence[Row]]
 
 def summarise(measured: Measured) -> dict[str, list[Row]]:
     """Return the page's tables that are computed from the measured files, by name."""
-    tables = {
+    beside = list(_beside(measured))
+    return {
         "summary": [
             _protocol_row(protocol, split, measured["fidelity"])
             for protocol, split in dict.fromkeys(
                 (row["protocol"], row["partitioning"]) for row in measured["fidelity"]
             )
         ],
-        "papers": [
-            _paper_row(name, measured[name]) for name in TABLES if name in measured
-        ],
+        "papers": [_paper_row(name, measured[name]) for name in TABLES],
+        "beside": beside,
+        "servers": [_server(name, beside) for name in SERVER_READS],
     }
-    if "baselines" in measured:
-        tables["beside"] = list(_beside(measured))
-        tables["servers"] = [_server(name, tables["beside"]) for name in SERVER_READS]
-    return tables
 
 
 def _beside(measured: Measured) -> Iterator[Row]:
@@ -59,7 +56,7 @@ def _beside(measured: Measured) -> Iterator[Row]:
     ours = {
         (part, row["table"], row["set"], row["quantity"]): row
         for part in TABLES
-        for row in measured.get(part, ())
+        for row in measured[part]
     }
     for row in measured["baselines"]:
         baseline, _, rest = row["quantity"].partition(", ")
@@ -159,11 +156,8 @@ def _with_worst(row: Row, figure: str) -> str:
 
 def render(measured: Measured) -> str:
     """Return the whole page."""
-    parts = [*_head(measured), *_fidelity(measured), *_papers(measured)]
-    if "baselines" in measured:
-        parts += _baselines(measured)
-    if "peers" in measured:
-        parts += _peers(measured)
+    sections = (_head, _fidelity, _papers, _baselines, _peers)
+    parts = [part for section in sections for part in section(measured)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -235,7 +229,7 @@ def _papers(measured: Measured) -> Iterator[str]:
         "cause is *beyond*, as 5 % are by chance. Each file has every cell's draws and "
         "cause."
     )
-    unexplained = [f"`{n}`" for n in TABLES if too_many_beyond(measured.get(n, ()))]
+    unexplained = [f"`{n}`" for n in TABLES if too_many_beyond(measured[n])]
     if unexplained:
         yield (
             f"More cells are beyond in {' and '.join(unexplained)}, whose papers publish "
@@ -248,7 +242,7 @@ def _papers(measured: Measured) -> Iterator[str]:
     titles = ("protocol", "cells", "near", "shown", "stated", "beyond")
     yield table(rows, {title: title for title in titles})
     causes: dict[str, list[str]] = defaultdict(list)
-    for name in (name for name in TABLES if name in measured):
+    for name in TABLES:
         for row in measured[name]:
             if row["verdict"] in {"shown", "stated"}:
                 causes[row["cause"]].append(name)
@@ -333,13 +327,12 @@ def draw(measured: Measured) -> dict[str, str]:
         "fidelity": _by_way(several, lambda row: float(row["mean"])),
         "objective": _by_way(compared, lambda row: float(row["ratio"])),
         "bytes": _by_way(rows, _share_of_bytes, with_rounds=True),
-    }
-    if "peers" in measured:
-        groups["peers"] = {
+        "peers": {
             f"{row['peer']}, {row['seconds']} s": [float(row["bytes"])]
             for row in measured["peers"]
             if row["bytes"] not in {"–", "0"}
-        }
+        },
+    }
     return {name: standalone(_strips(name, group)) for name, group in groups.items()}
 
 

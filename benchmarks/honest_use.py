@@ -85,12 +85,9 @@ def partitions(X: FloatArray, n: int, k: int, seed: int) -> Iterator[IntArray]:
     for _ in range(100):
         labels = np.square(Z[:, None] - V).sum(axis=2).argmin(axis=1)
         yield labels[:n]
-        moved = np.array(
-            [
-                Z[labels == c].mean(axis=0) if (labels == c).any() else V[c]
-                for c in range(k)
-            ]
-        )
+        moved = V.copy()
+        for c in np.unique(labels):
+            moved[c] = Z[labels == c].mean(axis=0)
         if np.linalg.norm(moved - V) <= 1e-5:
             return
         V = moved

@@ -77,7 +77,11 @@ def _lines() -> Iterator[str]:
         "A party accepts each by name, or does not join. Which of them a session brings "
         "follows from its terms."
     )
-    for name, risks in _risks():
+    groups = {"Of any session": worst_first(RISKS)}
+    for name, known in catalogue.catalogue().items():
+        if known.methods:
+            groups[f"`{name}`"] = catalogue.protocol_risks(name)
+    for name, risks in groups.items():
         yield from ("", f"### {name}", "")
         for code, risk in risks.items():
             first, *more = texts(risk)
@@ -114,13 +118,6 @@ def _pieces(text: str) -> Iterator[str]:
             piece = ""
         piece = f"{piece} {sentence}".lstrip()
     yield piece
-
-
-def _risks() -> Iterator[tuple[str, Mapping[str, Risk]]]:
-    yield "Of any session", worst_first(RISKS)
-    for name, known in catalogue.catalogue().items():
-        if known.methods:
-            yield f"`{name}`", catalogue.protocol_risks(name)
 
 
 if __name__ == "__main__":

@@ -173,9 +173,6 @@ class Copy:
             compile_dir(self.root / package, quiet=2, invalidation_mode=mode)
         settings = (f"PYTHONPATH={self.root}", "CC=none")  # kernels run in numpy
         self._python = ["env", f"--chdir={self.root}", *settings, sys.executable]
-        self._check_imports()
-
-    def _check_imports(self) -> None:
         names = ", ".join(PACKAGES)
         files = f"*(m.__file__ for m in ({names})), sep='\\n'"
         program = [*self._python, "-c", f"import {names}; print({files})"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from clustering_protocols.catalogue import catalogue, parse_params, protocol
 from clustering_protocols.contract.disclosures import (
@@ -96,15 +96,13 @@ def releases() -> list[tuple[str, frozenset[Disclosure]]]:
     plan = ColumnPlan(
         schema, Preparation(fields=(Treatment(name="x", missing="mean"),))
     )
+
+    def profiles(readers: Literal["members", "everybody"]) -> frozenset[Disclosure]:
+        return disclosures_of_release(Release(profiles=readers), ROWS_SPLIT)
+
     return [
-        (
-            "profiles `members`",
-            disclosures_of_release(Release(profiles="members"), ROWS_SPLIT),
-        ),
-        (
-            "profiles `everybody`",
-            disclosures_of_release(Release(profiles="everybody"), ROWS_SPLIT),
-        ),
+        ("profiles `members`", profiles("members")),
+        ("profiles `everybody`", profiles("everybody")),
         ("fillings, site effects", disclosures_of_preparation([plan], ROWS_SPLIT)),
         ("several runs", disclosures_of_evaluation(Evaluation(n_clusters=(2, 3)))),
     ]

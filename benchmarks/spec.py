@@ -75,18 +75,16 @@ def generated() -> dict[Path, str]:
     return {
         **{messages / f"{n}.md": write_page(n) for n in built_in_modules()},
         **{
-            schemas / f"{name}.json": write_json(model.model_json_schema())
+            schemas / f"{name}.json": json.dumps(
+                model.model_json_schema(), indent=1, sort_keys=True, ensure_ascii=False
+            )
+            + "\n"
             for name, model in SCHEMAS.items()
         },
         SPEC / "example.md": write_example(sessions["dummy"]),
         SPEC / "calls.md": write_calls(cases),
         REGISTRY: registry(REGISTRY),
     }
-
-
-def write_json(schema: dict[str, Any]) -> str:
-    """Return the text of a JSON Schema."""
-    return json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def registry(known: Path) -> str:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -409,19 +410,15 @@ def deal_skewed(y: Labels, share: float, seed: int) -> list[Labels]:
 def omnifc_baselines(draws: int) -> Iterator[Cell]:
     """Yield k-FED, MUFC, FFCM and FedSC on clients of uneven classes."""
 
-    def fuzzy(average: int) -> Callable[[Parts, int, int], Labels]:
-        def cluster(parts: Parts, k: int, seed: int) -> Labels:
-            start = np.random.default_rng(seed).random((k, parts[0].shape[1]))
-            V = ffcm(parts, start, average, seed)
-            return nearest(np.vstack(parts), V)
-
-        return cluster
+    def fuzzy(parts: Parts, k: int, seed: int, average: int) -> Labels:
+        start = np.random.default_rng(seed).random((k, parts[0].shape[1]))
+        return nearest(np.vstack(parts), ffcm(parts, start, average, seed))
 
     clusterings: dict[str, Callable[[Parts, int, int], Labels]] = {
         "k-FED": lambda parts, *how: nearest(np.vstack(parts), k_fed(parts, *how)),
         "MUFC": lambda parts, *how: nearest(np.vstack(parts), mufc(parts, *how)),
-        "FFCM, average 1": fuzzy(1),
-        "FFCM, average 2": fuzzy(2),
+        "FFCM, average 1": partial(fuzzy, average=1),
+        "FFCM, average 2": partial(fuzzy, average=2),
         "FedSC": fedsc,
     }
     for name in at_hand(("iris", "pendigits")):

@@ -184,8 +184,7 @@ def start_cells(draws: int = N_POOLED) -> Iterator[Cell]:
         Z = scale_to_unit_cube(load(name)[0])
         k = len(np.unique(load(name)[1]))
         runs = [_two_starts(Z, k, seed) for seed in range(draws)]
-        for place, figure in enumerate(FIGURES[:2]):
-            values = np.array(runs)[:, place]
+        for figure, values in zip(FIGURES[:2], np.transpose(runs), strict=True):
             yield cell("Table V", name, f"two starts, {figure}", values)
 
 

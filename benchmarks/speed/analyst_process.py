@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -115,8 +115,13 @@ class AnalystProcess:
                 stdout=log,
                 stderr=log,
             )
-        _await_answer(f"{self.url}/readyz", self.process)
-        return self
+        until = time.monotonic() + _PATIENCE_SECONDS
+        while self.process.poll() is None and time.monotonic() < until:
+            with suppress(httpx.HTTPError):
+                httpx.get(f"{self.url}/readyz").raise_for_status()
+                return self
+            time.sleep(0.05)
+        raise RuntimeError((self.folder / "log").read_text())
 
     def __exit__(self, *exception: object) -> None:
         self.process.kill()
@@ -281,23 +286,6 @@ class Member:
         where = f"rounds/{at.round}/attempts/{at.attempt}/contribution"
         path = f"/v1/sessions/{self.session}/{where}"
         return Upload(path=path, token=self.token, content=content)
-
-
-def _await_answer(url: str, process: subprocess.Popen[bytes]) -> None:
-    """Wait until an address answers well; raise httpx.HTTPError after a minute.
-
-    The wait ends early if the process has ended: its log says why.
-    """
-    until = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        try:
-            httpx.get(url).raise_for_status()
-        except httpx.HTTPError:
-            if time.monotonic() > until or process.poll() is not None:
-                raise
-            time.sleep(0.05)
-        else:
-            return
 
 
 def _processor_seconds_of(pid: int | str) -> float:

@@ -27,13 +27,6 @@ from clustering_protocols.terms.agreements import read_agreement
 Answer = dict[str, Any]
 
 
-def _missing_answer() -> Malformed:
-    return Malformed(
-        "The program ended without an answer.",
-        remedy="Read what it wrote to standard error.",
-    )
-
-
 class Program(Protocol):
     """A program that answers calls."""
 
@@ -68,11 +61,14 @@ class ProgramProcess:
         try:
             writer.write(json.dumps({"call": call, "input": given}) + "\n")
             writer.flush()
+            line = reader.readline()
         except BrokenPipeError:
-            raise _missing_answer() from None
-        line = reader.readline()
+            line = ""
         if not line:
-            raise _missing_answer()
+            raise Malformed(
+                "The program ended without an answer.",
+                remedy="Read what it wrote to standard error.",
+            )
         try:
             answer = json.loads(line)
         except ValueError:

@@ -147,7 +147,9 @@ def _describe_arrays(
         name: {
             "dtype": str(array.dtype),
             "shape": list(array.shape),
-            "items": _describe_items(array),
+            "items": array.ravel().tolist()
+            if array.dtype.kind == "f"
+            else array.astype(str).ravel().tolist(),
         }
         for name, array in arrays.items()
         if name not in turned
@@ -176,11 +178,6 @@ def _replace_near_words(
     off = (expected - found)[: expected.size - n_tags].view(np.int64)
     if ((off >= -units) & (off <= units)).all():
         came["words"]["items"] = due["words"]["items"]
-
-
-def _describe_items(array: NDArray[Any]) -> list[Any]:
-    items: list[Any] = array.ravel().tolist()
-    return items if array.dtype.kind == "f" else [str(item) for item in items]
 
 
 def decode(text: object) -> bytes:
