@@ -192,5 +192,4 @@ def measure() -> list[Row]:
 
 
 def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1].strip()[:120] if lines else "no output"
+    return (text.strip().splitlines() or ["no output"])[-1].strip()[:120]

@@ -382,14 +382,7 @@ def of_given_start(forger: Forger) -> list[Refusal]:
     """Return the refusals of totals by the first of three, from given centroids."""
     arrays = forger.task("update", 1).arrays
     first = arrays["totals"]
-    none = {
-        name: np.zeros((0, width), arrays[name].dtype)
-        for name, width in {
-            "updates": 3,
-            "cohorts": 3,
-            "totals": first.shape[1],
-        }.items()
-    }
+    none = {name: arrays[name][:0] for name in ("updates", "cohorts", "totals")}
 
     def falsify(number: int, **by: int) -> Edit:
         """Return an edit of the total of an update, though its tag is right."""
