@@ -83,7 +83,9 @@ class AnalystProcess:
     """`coterie serve` over an empty folder, with SQLite."""
 
     def __init__(self, folder: Path) -> None:
-        self.port = free_port()
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))  # a port that nobody listens on
+            self.port = int(probe.getsockname()[1])
         self.url = f"http://127.0.0.1:{self.port}"
         self.folder = folder
         self._environment = os.environ | {
@@ -217,13 +219,6 @@ def run_parties(
         for slot, invitation in invitations.items()
     ]
     return [json.loads(party.communicate()[0]) for party in parties]
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def join_all(
