@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from clustering_protocols import simulation
 from clustering_protocols.numerics.data_source import DataSource, MatrixSource
 from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.alignment.identifiers import join_parts
 from clustering_protocols.terms.schema import Schema, numeric_schema
 from clustering_protocols.terms.terms import Layout
 
@@ -91,6 +92,19 @@ def overlapping_rows(n_parties: int, n_common: int, n_own: int) -> list[list[int
         own = [*range(n_common), *range(begin, begin + n_own + place)]
         found.append(rng.permutation(own).tolist())
     return found
+
+
+def misspelt_people(place: int) -> MatrixSource:
+    """Thirty people whom all hold, some spelt otherwise, and five of one's own."""
+    rows = [*range(30), *range(100 + 10 * place, 105 + 10 * place)]
+    rng = np.random.default_rng(place)
+    ids = []
+    for number in rng.permutation(rows).tolist():
+        spelt = f"Gr\u00f6\u00dfe, {'x' * (number % (place + 2))}{number}"
+        day = f"{1 + number % 28:02}.0{1 + number // 28 % 9}.{1900 + number}"
+        ids.append(join_parts([spelt, day, f"town {number % 7}"]))
+    X = rng.normal(size=(len(rows), 2))
+    return MatrixSource(X, [f"x{place}", f"y{place}"], ids)
 
 
 def within(

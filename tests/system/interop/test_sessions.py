@@ -7,15 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.analyst_process import Crowd
+from support.tables import misspelt_people
 
 from benchmarks.openapi import run_type_generator
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
-from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc.params import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf.params import LosslessFederated
-from clustering_protocols.shared_stages.alignment.identifiers import join_parts
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
 from tests.system.interop.sessions import run_beside
@@ -104,26 +103,12 @@ def test_common_rows_by_ids(gather: Callable[..., Crowd], tmp_path: Path) -> Non
     assert run_beside(crowd, tmp_path, foreign) == crowd.expected()
 
 
-def make_people(place: int) -> MatrixSource:
-    """Thirty people whom all hold, some spelt otherwise, and five of one's own."""
-    rows = [*range(30), *range(100 + 10 * place, 105 + 10 * place)]
-    order = np.random.default_rng(place).permutation(rows).tolist()
-    spelt = [
-        f"Gr\u00f6\u00dfe, {'x' * (number % (place + 2))}{number}" for number in order
-    ]
-    days = [f"{1 + n % 28:02}.0{1 + n // 28 % 9}.{1900 + n}" for n in order]
-    towns = ["" if number >= 100 else f"town {number % 7}" for number in order]
-    ids = [join_parts(cells) for cells in zip(spelt, days, towns, strict=True)]
-    X = make_rows(6)[[number % 30 for number in order], 2 * place :][:, :2]
-    return MatrixSource(X, [f"x{place}", f"y{place}"], ids)
-
-
 def test_common_rows_by_match_keys(
     gather: Callable[..., Crowd], tmp_path: Path
 ) -> None:
     """Each list goes round through parties in both languages, two of them linked."""
     alignment = Alignment(method="ecdh", match_keys=KEYS, minimum_share=0)
-    data = {slot: make_people(place) for place, slot in enumerate(COLUMNS.names)}
+    data = {slot: misspelt_people(place) for place, slot in enumerate(COLUMNS.names)}
     crowd = gather(
         DataCollaboration(n_clusters=3, dimensions="all_but_one", alignment=alignment),
         replace(make_parts(COLUMNS, 6), data=data),
