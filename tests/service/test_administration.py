@@ -50,6 +50,18 @@ Run = Callable[..., Result]
             {"COTERIE_DATABASE_URL": "postgresql://127.0.0.1:5432/nowhere-at-all"},
             "The database cannot be used",
         ),
+        (
+            {"COTERIE_DATABASE_URL": "postgresql://u:hush@hush@127.0.0.1/x"},
+            "write @ in the password as %40",
+        ),
+        ({"COTERIE_DATABASE_PASSWORD": "hush"}, "COTERIE_DATABASE_PASSWORD"),
+        (
+            {
+                "COTERIE_DATABASE_URL": "postgresql://me:other@here/x",
+                "COTERIE_DATABASE_PASSWORD": "hush",
+            },
+            "COTERIE_DATABASE_PASSWORD",
+        ),
         ({"COTERIE_DATA_DIR": "/proc/nothing"}, "The data folder /proc/nothing"),
         ({"COTERIE_SMTP_SERVER": "mail.example.org:25"}, "smtp://user@host:587"),
         ({"COTERIE_SMTP_SERVER": "smtp://a#b@mail.example"}, "smtp://user@host:587"),
@@ -118,16 +130,6 @@ def test_config_check_hides_a_password_with_any_character(
 ) -> None:
     done = run("config", "check", COTERIE_DATABASE_URL=url)
     assert f"  {shown}\n" in done.stdout
-
-
-def test_a_password_with_an_unescaped_at_sign_is_refused_and_not_printed(
-    run: Run,
-) -> None:
-    for command in ("config check", "migrate"):
-        url = "postgresql://u:hu@sh@127.0.0.1/x"
-        done = run(*command.split(), COTERIE_DATABASE_URL=url)
-        assert "write @ in the password as %40" in done.stderr
-        assert "sh@" not in done.output
 
 
 @pytest.mark.usefixtures("serves")
@@ -445,15 +447,6 @@ def test_a_password_of_any_signs_is_that_of_the_address() -> None:
     assert (url.username, url.password, url.port) == ("me", HUSH, 5433)
     assert (url.drivername, url.query) == ("postgresql+psycopg", {"sslmode": "require"})
     assert HUSH not in repr(settings)
-
-
-@pytest.mark.parametrize("url", ["", "postgresql://me:other@here/x"])
-def test_a_password_without_its_place_is_refused(url: str, run: Run) -> None:
-    variables = {"COTERIE_DATABASE_URL": url, "COTERIE_DATABASE_PASSWORD": "hush"}
-    done = run("config", "check", **variables)
-    assert done.exit_code == 1
-    assert "COTERIE_DATABASE_PASSWORD" in done.stderr
-    assert "hush" not in done.output
 
 
 @pytest.mark.parametrize(

@@ -377,8 +377,17 @@ BAD_JSON: dict[str, tuple[bytes | dict[str, Any], Problem]] = {
     "a list": (b"[]", Problem.MALFORMED),
     "a number of 5000 digits": (b'{"code": %s}' % (b"1" * 5000), Problem.MALFORMED),
     "1000 objects in each other": (b'{"code":' * 1000 + b"}" * 1000, Problem.MALFORMED),
+    "a name twice": (b'{"code":"0123456789abcdef","code":"x"}', Problem.MALFORMED),
+    "a name twice in a part": (
+        b'{"member":{"slot":"a","slot":"b"}}',
+        Problem.MALFORMED,
+    ),
+    "a number that JSON lacks": (b'{"member":{"n_rows":NaN}}', Problem.MALFORMED),
+    "a number without end": (b'{"member":{"n_rows":1e999}}', Problem.MALFORMED),
     "a surplus field": ({"surprise": 1}, Problem.INVALID_PARAMETERS),
     "no rows": ({"member": {"n_rows": 0}}, Problem.INVALID_PARAMETERS),
+    "rows below zero": ({"member": {"n_rows": -1}}, Problem.INVALID_PARAMETERS),
+    "half a row": ({"member": {"n_rows": 1.5}}, Problem.INVALID_PARAMETERS),
     "rows as a text": ({"member": {"n_rows": "many"}}, Problem.INVALID_PARAMETERS),
     "rows without end": ({"member": {"n_rows": 2**40}}, Problem.INVALID_PARAMETERS),
     "keys that are none": ({"member": {"keys": {}}}, Problem.INVALID_PARAMETERS),
@@ -388,6 +397,7 @@ BAD_JSON: dict[str, tuple[bytes | dict[str, Any], Problem]] = {
 }
 
 
+@pytest.mark.threat(3, 19)
 def test_a_bad_join_is_refused_and_leaves_no_trace(file_api: Api) -> None:
     session = file_api.open(Dummy(), PARTS)
     headers = {"Content-Type": "application/json"}

@@ -13,11 +13,9 @@ from functools import partial
 from io import StringIO
 from itertools import pairwise
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
 import httpx
-import psycopg
 import pytest
 import sqlalchemy as sa
 from opentelemetry import _logs, metrics, trace
@@ -41,24 +39,6 @@ def test_the_administrators_page_has_every_setting_and_no_other() -> None:
     page = Path(__file__).parents[2] / "docs" / "administrator.md"
     listed = re.findall(r"(?m)^\| `COTERIE_(\w+)` \|", page.read_text())
     assert sorted(listed) == sorted(name.upper() for name in Settings.model_fields)
-
-
-@pytest.mark.threat(57)
-def test_a_service_whose_database_is_away_lives_and_is_not_ready(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert api.send("GET", "/readyz").json() == {"status": "ok"}
-    away = Database("postgresql+psycopg://127.0.0.1:1/nowhere")
-    with monkeypatch.context() as context:
-        context.setattr(api.service.database, "engine", away.engine)
-        assert api.send("GET", "/healthz").status_code == 200
-        api.clock.forward(1)  # what it said before is kept for as long
-        refusal = api.send("GET", "/readyz")
-    assert refusal.status_code == 503
-    assert refusal.headers["retry-after"] == "2"
-    assert problem_of(refusal) is Problem.UNAVAILABLE
-    api.clock.forward(1)
-    assert api.send("GET", "/readyz").status_code == 200
 
 
 def test_metrics_count_sessions_rounds_bytes_and_refusals(api: Api) -> None:
@@ -297,19 +277,6 @@ def test_analysts_of_one_server_share_its_clock(postgres_url: str) -> None:
 def ask(database: Database) -> int:
     with database.read() as transaction:
         return int(transaction.scalar(sa.text("SELECT 1 FROM pg_sleep(0.01)")) or 0)
-
-
-@pytest.mark.postgres
-def test_a_full_server_is_waited_for(postgres_url: str) -> None:
-    with limit_connections(postgres_url, 1) as url:
-        other = psycopg.connect(url)
-        leaves = Timer(0.5, other.close)
-        leaves.start()
-        begun = time.monotonic()
-        with closing(Database(url)) as database:
-            assert ask(database) == 1
-        assert time.monotonic() - begun >= 0.4
-        leaves.join()
 
 
 @pytest.mark.postgres

@@ -13,7 +13,6 @@ from unittest.mock import Mock
 import pytest
 import sqlalchemy as sa
 from click.testing import Result
-from support.analyst_process import free_port
 from support.in_process import Api, StartApi
 from support.tls import certificate
 
@@ -25,8 +24,6 @@ from analyst_service.metrics import expiry_warning, read_expiry
 from analyst_service.worker import WorkerDied, WorkerProcess, _describe_exit
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.wire.answers import SessionStatus
-from party_sdk.cli.terminal.output import progress_line
 from tests.service.samples import PARTS, A, figures, problem_of
 
 Run = Callable[..., Result]
@@ -81,6 +78,7 @@ def test_a_change_of_readiness_is_one_line_with_its_reason(
         for _ in range(3):
             api.clock.forward(2)
             assert api.send("GET", "/readyz").status_code == expected
+        assert figures(api)["coterie_ready",] == (expected == 200)
 
     ask(200)
     assert not lines("ready")
@@ -119,20 +117,13 @@ def test_low_disk_space_refuses_uploads_but_serves_results(
         assert problem_of(refusal) is Problem.STORAGE_FULL
         assert "The analyst has no room" in refusal.json()["detail"]
         assert api.send("GET", ended.path, ended.key).status_code == 200
-        told = status_of(api, session)
-        assert told.short_of_room
-        assert "The analyst has no room left" in progress_line(told)
+        assert session.status["short_of_room"]
         assert len(lines("not room for uploads")) == 1
     api.clock.forward(2)
     assert api.send("GET", "/readyz").status_code == 200
     assert lines("room for uploads again")
     assert session.put(A, content).status_code == 201
-    assert "room" not in progress_line(status_of(api, session))
-
-
-def status_of(api: Api, session: Any) -> SessionStatus:
-    answer = api.send("GET", session.path, session.key)
-    return SessionStatus.model_validate_json(answer.content)
+    assert not session.status["short_of_room"]
 
 
 def test_a_worker_that_is_killed_is_logged_with_signal_and_size() -> None:
@@ -166,33 +157,20 @@ def test_a_certificate_near_its_end_is_warned_of(
     assert (f"{verb} on {ends:%Y-%m-%d}" in said) if verb else said == ""
 
 
-def test_serve_warns_of_a_certificate_that_has_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
-) -> None:
-    served: list[float] = []
-    monkeypatch.setattr(
-        "analyst_service.cli.shutdown.run_server", lambda *_, **__: served.append(1)
-    )
-    monkeypatch.setattr("analyst_service.logs.configure_logging", lambda *_: None)
+@pytest.mark.usefixtures("serves")
+def test_serve_warns_of_a_certificate_that_has_ended(tmp_path: Path, run: Run) -> None:
     certificate(tmp_path, days=366)
     assert run("migrate").exit_code == 0
-    files = (
-        "--certificate",
-        tmp_path / "tls.pem",
-        "--private-key",
-        tmp_path / "tls.key",
-    )
-    port = ("--port", free_port())
-    done = run("serve", *port, *files)
+    pem, key = tmp_path / "tls.pem", tmp_path / "tls.key"
+    done = run("serve", "--certificate", pem, "--private-key", key)
     assert done.exit_code == 0, done.output
     assert "tls.pem ended on 2021-01-01 00:00 UTC; parties refuse it" in done.stderr
-    shown = {"COTERIE_CERTIFICATE_FILE": str(tmp_path / "tls.pem")}
-    assert "ended on 2021-01-01" in run("serve", *port, **shown).stderr
-    assert len(served) == 2
-    shown = {"COTERIE_CERTIFICATE_FILE": str(tmp_path / "tls.key")}
-    done = run("serve", *port, **shown)
-    assert done.exit_code == 1
-    assert "COTERIE_CERTIFICATE_FILE" in done.stderr
+    shown = run("serve", COTERIE_CERTIFICATE_FILE=pem)
+    assert shown.exit_code == 0, shown.output
+    assert "ended on 2021-01-01" in shown.stderr
+    refused = run("serve", COTERIE_CERTIFICATE_FILE=key)
+    assert refused.exit_code == 1
+    assert "COTERIE_CERTIFICATE_FILE" in refused.stderr
 
 
 def test_a_metric_gives_the_days_left_of_the_certificate(

@@ -299,17 +299,13 @@ def test_the_agreement_exists_after_all_joined_and_stays_fixed(file_api: Api) ->
 
 def test_a_session_shows_who_is_awaited(api: Api) -> None:
     session = api.open(Dummy(), PARTS)
-
-    def awaited() -> list[str]:
-        return [slot["name"] for slot in session.status["slots"] if slot["awaited"]]
-
-    assert awaited() == list(LAYOUT.names)
+    assert awaited_in(session) == list(LAYOUT.names)
     session.join(A)
-    assert awaited() == list(LAYOUT.names[1:])
+    assert awaited_in(session) == list(LAYOUT.names[1:])
     session.join(*LAYOUT.names[1:])
-    assert awaited() == list(LAYOUT.names)
+    assert awaited_in(session) == list(LAYOUT.names)
     session.answer(A)
-    assert awaited() == list(LAYOUT.names[1:])
+    assert awaited_in(session) == list(LAYOUT.names[1:])
 
 
 # Invitations

@@ -3,7 +3,9 @@
 Also the dictionaries of tables that hold nothing but numbers.
 """
 
+import csv
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +34,15 @@ def cut(
         slot: MatrixSource(piece, columns, gaps=columns is not None)
         for slot, piece in zip(layout.names, pieces, strict=True)
     }
+
+
+def write_csv(path: Path, data: DataSource) -> None:
+    """Write rows and their ids, with all digits of each number."""
+    rows = [row for batch in data.batches() for row in batch.tolist()]
+    with path.open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["id", *data.columns])
+        table.writerows([id_, *row] for id_, row in zip(data.ids, rows, strict=True))
 
 
 class Pieces:

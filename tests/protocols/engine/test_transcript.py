@@ -109,7 +109,14 @@ def test_a_chain_tells_lines_changed_moved_or_left_out() -> None:
     read = [entry["event"] for entry in hash_chain.read([first, second])]
     assert read == ["a", "b"]
     changed = first.replace('"a"', '"c"')
-    for lines in ([second], [changed, second], [first, third], [first, alone], ["{"]):
+    for lines in (
+        [second],
+        [changed, second],
+        [first, third],
+        [first, alone],
+        ["{"],
+        ["[]"],
+    ):
         with pytest.raises(AuditBroken):
             list(hash_chain.read(lines))
 

@@ -1,13 +1,11 @@
 """Every command that README and docs show does what they say."""
 
-import textwrap
 from pathlib import Path
 
 import pytest
-from sklearn.datasets import load_wine
 from support.analyst_process import Analyst, free_port
 
-from tests.unit.docs.pages import PAGES, PYTHON, ROOT, Reader, followed
+from tests.unit.docs.pages import PAGES, ROOT, Reader, followed
 
 
 @pytest.mark.parametrize(
@@ -26,38 +24,14 @@ def test_a_page_can_be_followed(page: Path, tmp_path: Path, analyst: Analyst) ->
         reader.follow(page)
 
 
-def test_python_of_the_researchers_page_runs() -> None:
-    page = ROOT / "docs" / "researcher.md"
-    known = {"X": load_wine().data}
-    for code in PYTHON.findall(page.read_text()):
-        exec(textwrap.dedent(code), known)
-    assert known["run"].fidelity > 0.9
-
-
 @pytest.mark.parametrize(
-    ("text", "fails"),
-    [
-        ("```sh\nfalse\n```", True),
-        ("```console\n$ echo a\nb\n```", True),
-        ("```console\n$ echo a; echo b\n…b\n```", False),
-        ("```sh\nx=a\n```\n```console\n$ echo $x\na\n```", False),
-        (
-            (
-                "<!-- continues -->\n```console\nfirst$ until [ -e x ]; do sleep 0.1; done\n"
-                "```\n```sh\ntouch x\n```"
-            ),
-            False,
-        ),
-    ],
+    "text", ["```sh\nfalse\n```", "```console\n$ echo a\nb\n```"], ids=["code", "text"]
 )
-def test_what_a_page_promises_is_compared(
-    tmp_path: Path, text: str, *, fails: bool
-) -> None:
+def test_what_a_page_promises_is_compared(tmp_path: Path, text: str) -> None:
     page = tmp_path / "page.md"
     page.write_text(text + "\n")
-    with Reader(tmp_path, {}, cold=True) as reader:
-        if not fails:
-            reader.follow(page)
-            return
-        with pytest.raises(AssertionError):
-            reader.follow(page)
+    with (
+        Reader(tmp_path, {}, cold=True) as reader,
+        pytest.raises(AssertionError),
+    ):
+        reader.follow(page)

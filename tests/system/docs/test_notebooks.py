@@ -6,16 +6,17 @@ what a kernel does with it, without the weight of one.
 
 import json
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sklearn.datasets import load_wine
 from support.warm_child import start_warm
 
-from tests.unit.docs.pages import ROOT
+from tests.unit.docs.pages import PYTHON, ROOT
 
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
-_PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -33,17 +34,9 @@ def cells(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def code_of(path: Path) -> list[str]:
-    return ["".join(c["source"]) for c in cells(path) if c["cell_type"] == "code"]
-
-
 @each
 def test_a_notebook_is_whole_and_holds_nothing_of_a_machine(path: Path) -> None:
-    document = json.loads(path.read_text())
-    assert (document["nbformat"], document["nbformat_minor"]) == (4, 5)
-    assert len({cell["id"] for cell in document["cells"]}) == len(document["cells"])
-    for cell in document["cells"]:
-        assert cell["metadata"] == {}
+    for cell in cells(path):
         assert cell["cell_type"] == "markdown" or (
             cell["outputs"] == [] and cell["execution_count"] is None
         )
@@ -54,7 +47,8 @@ def test_a_notebook_is_whole_and_holds_nothing_of_a_machine(path: Path) -> None:
 
 @each
 def test_the_cells_of_a_notebook_run(path: Path, reader: dict[str, Any]) -> None:
-    for number, code in enumerate(code_of(path)):
+    codes = ["".join(c["source"]) for c in cells(path) if c["cell_type"] == "code"]
+    for number, code in enumerate(codes):
         exec(compile(code, f"{path.name}, code cell {number}", "exec"), reader)
     if path.stem == "three-hospitals":
         assert reader["trial"].fidelity_ == 1.0
@@ -68,9 +62,16 @@ def test_the_cells_of_a_notebook_run(path: Path, reader: dict[str, Any]) -> None
 def test_python_of_the_readme_runs_as_printed(
     reader: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    [code] = _PYTHON.findall((ROOT / "README.md").read_text())
+    [code] = PYTHON.findall((ROOT / "README.md").read_text())
     exec(compile(code, "README.md", "exec"), reader)
     assert capsys.readouterr().out == "3 clusters, fidelity 1.0\n"
+
+
+def test_python_of_the_researchers_page_runs(reader: dict[str, Any]) -> None:
+    reader["X"] = load_wine().data
+    for code in PYTHON.findall((ROOT / "docs" / "researcher.md").read_text()):
+        exec(textwrap.dedent(code), reader)
+    assert reader["run"].fidelity > 0.9
 
 
 @pytest.mark.filterwarnings("ignore:The clusters follow the institutions")
@@ -79,7 +80,7 @@ def test_python_of_its_own_page_runs_up_to_other_machines(
 ) -> None:
     page = (ROOT / "docs" / "python.md").read_text()
     here, _, _ = page.partition("## Between institutions")
-    for code in _PYTHON.findall(here):
+    for code in PYTHON.findall(here):
         exec(compile(code, "docs/python.md", "exec"), reader)
     assert Path("labels.csv").exists()
     assert Path("north.svg").exists()

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from support import dask_clusters
 
-from analyst_service.blobs import FileBlobStore
 from analyst_service.engines import dask_engine, tasks
 from analyst_service.engines.dask_engine import Cluster, DaskEngine
 from analyst_service.engines.tasks import (
@@ -21,7 +20,6 @@ from analyst_service.engines.tasks import (
 )
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.numerics.blocks import LocalEngine
-from clustering_protocols.records import codec
 from tests.system.engines import dask_kernels as kernels
 
 NOTHING = MappedBlobs({}, is_checked=False)
@@ -90,38 +88,6 @@ def test_what_would_carry_rows_stays_here(
     bound = partial(kernels.row_of, rows)
     assert list(engine.map(bound, range(3))) == [1000.0] * 3
     assert sent == []
-
-
-def test_rows_of_a_blob_are_read_by_the_worker(
-    engine: DaskEngine,
-    cluster: Cluster,
-    sent: list[BlockTask],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("COTERIE_DATA_DIR", str(tmp_path))
-    tasks._open_worker_blob_store.cache_clear()
-    files = FileBlobStore(tmp_path / "blobs")
-    X = np.random.default_rng(0).normal(size=(40_000, 8))
-    digest = files.put(codec.encode({}, {"x": X}))
-    blob = files.map(digest)
-    rows = codec.decode(blob)[1]["x"]
-    blocks = [
-        kernels.Piece(rows=(rows[i : i + 1000], rows[i : i + 10]), first=i)
-        for i in range(0, 40_000, 1000)
-    ]
-    kernel = partial(kernels.summed, np.ones(8))
-    engine = DaskEngine(
-        LocalEngine(1), lambda: cluster, MappedBlobs({digest: blob}, is_checked=False)
-    )
-    found = list(engine.map(kernel, blocks))
-    for one, other in zip(found, LocalEngine(2).map(kernel, blocks), strict=True):
-        assert one.tobytes() == other.tobytes()
-    assert sum(len(task.blocks) for task in sent) == 40
-    (tmp_path / "blobs" / digest[:2] / digest).unlink()
-    with pytest.raises(Unavailable, match="does not find a blob"):
-        list(engine.map(kernel, blocks))
-    tasks._open_worker_blob_store.cache_clear()
 
 
 def test_a_worker_of_other_versions_is_refused_with_a_sentence(

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import obstore
 import pytest
-from hypothesis import given, strategies as st
 from obstore.store import MemoryStore
 
 from analyst_service.blobs import FileBlobStore
@@ -61,17 +60,6 @@ def test_a_view_of_a_blob_travels_as_its_place(files: FileBlobStore) -> None:
         assert (again.dtype, again.shape) == (seen.dtype, seen.shape)
         assert again.tobytes() == seen.tobytes()
         assert not again.flags.writeable
-
-
-@given(data=st.data())
-def test_any_slices_of_a_blob_are_shown_again(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    files = FileBlobStore(tmp_path_factory.getbasetemp() / "slices")
-    _, rows, mapped = stored(files, X[:40])
-    seen = rows[data.draw(st.slices(40)), data.draw(st.slices(7))]
-    again = resolve_references(mapped.replace_arrays(seen)[0], files)
-    np.testing.assert_array_equal(again, seen)
 
 
 def test_rows_are_found_wherever_blocks_and_kernels_hold_them(

@@ -10,13 +10,13 @@ from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
 
-import numpy as np
 import pytest
 import sqlalchemy as sa
 from support import warm
 from support.analyst_process import COTERIE, Analyst, Crowd, wait_for
 from support.databases import Databases, each_on_a_database
 from support.repeats import thorough
+from support.tables import write_csv
 from support.warm import with_constants
 
 from analyst_service.models import AuditLine, Contribution
@@ -79,58 +79,24 @@ def crowd_of(analyst: Analyst, home: Path, session: str) -> Crowd:
     return Crowd(analyst, home, PARAMS, PARTS, session=session)
 
 
-def killed(analyst: Analyst) -> None:
-    """Wait until the analyst has killed itself."""
-    assert analyst.process is not None
-    assert analyst.process.wait(300) == -signal.SIGKILL
-    analyst.process = None
-
-
-def whole_blobs(analyst: Analyst) -> None:
-    for path in (analyst.data_dir / "blobs").glob("??/*"):
-        assert sha256(path.read_bytes()).hexdigest() == path.name
-
-
 @pytest.mark.thorough
-@pytest.mark.threat(43, 51)
-@pytest.mark.parametrize("fault", faulty.UPLOAD)
-def test_an_analyst_killed_before_a_commit_loses_nothing(
+@pytest.mark.threat(42, 43, 51, 52)
+@each_on_a_database("fault", faulty.UPLOAD + faulty.COMMIT + faulty.STEP)
+def test_an_analyst_killed_around_an_upload_or_a_step_loses_nothing(
     fragile: Analyst, home: Path, session_id: str, fault: str
 ) -> None:
-    """One database suffices, because neither has seen the upload yet."""
-    run_through(fragile, home, session_id, fault)
-
-
-@pytest.mark.thorough
-@pytest.mark.threat(42, 43, 51)
-@each_on_a_database("fault", faulty.COMMIT)
-def test_an_analyst_killed_around_a_commit_loses_nothing(
-    fragile: Analyst, home: Path, session_id: str, fault: str
-) -> None:
-    run_through(fragile, home, session_id, fault)
-
-
-@pytest.mark.thorough
-@pytest.mark.threat(52)
-@each_on_a_database("fault", faulty.STEP)
-def test_an_analyst_killed_around_a_step_loses_nothing(
-    fragile: Analyst, home: Path, session_id: str, fault: str
-) -> None:
-    run_through(fragile, home, session_id, fault)
-
-
-def run_through(analyst: Analyst, home: Path, session_id: str, fault: str) -> None:
-    """Kill the analyst at a place in each of several sessions, and start it again."""
     for number in range(RUNS):
         with ExitStack() as stack:
-            crowd = crowd_of(analyst, home, f"{session_id}-{number}")
+            crowd = crowd_of(fragile, home, f"{session_id}-{number}")
             stack.callback(crowd.close)
-            Path(analyst.environment["COTERIE_TEST_FAULT"]).write_text(fault)
+            Path(fragile.environment["COTERIE_TEST_FAULT"]).write_text(fault)
             crowd.start()
-            killed(analyst)
-            whole_blobs(analyst)
-            analyst.start()
-            assert_nothing_is_lost(analyst, crowd)
+            assert fragile.process is not None
+            assert fragile.process.wait(300) == -signal.SIGKILL
+            for path in (fragile.data_dir / "blobs").glob("??/*"):
+                assert sha256(path.read_bytes()).hexdigest() == path.name
+            fragile.start()
+            assert_nothing_is_lost(fragile, crowd)
 
 
 @pytest.mark.thorough
@@ -169,19 +135,6 @@ def test_an_analyst_ended_in_each_state_goes_on_in_it(
         assert max(took) < 15
 
 
-def table(folder: Path, slot: str) -> Path:
-    source = PARTS.data[slot]
-    rows = np.vstack(list(source.batches()))
-    header = ",".join(["id", *source.columns])
-    lines = [
-        f"{name},{','.join(map(repr, row.tolist()))}"
-        for name, row in zip(source.ids or (), rows, strict=True)
-    ]
-    path = folder / f"{slot}.csv"
-    path.write_text("\n".join([header, *lines]))
-    return path
-
-
 ONLY = pytest.mark.thorough(only=True)
 COMMITS = [f"{when} commit {n}" for n in range(1, 21) for when in ("before", "after")]
 
@@ -212,7 +165,8 @@ def goes_on_after(crowd: Crowd, tmp_path: Path, fault: str, *again: str) -> None
     crowd.start(B)
     out, entropy = tmp_path / "labels.csv", tmp_path / "entropy"
     entropy.write_text(crowd.keys[A].hex())
-    common = ["--data", str(table(tmp_path, A)), "--id-column", "id", "--home"]
+    write_csv(tmp_path / "rows.csv", PARTS.data[A])
+    common = ["--data", str(tmp_path / "rows.csv"), "--id-column", "id", "--home"]
     common += [str(crowd.home), "--labels", str(out)]
     common += ["--guard", 'accepted_risks=["dummy.by-design","house.open-slot"]']
     common += ["--guard", "least_known=0"]

@@ -1,23 +1,17 @@
 """Protocols over real HTTP: the bits of their simulations, and what each refuses."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
-from support.analyst_process import Analyst, Crowd
+from support.analyst_process import Crowd
 from support.coclusters import blocks
 from support.tables import within
 
 from clustering_protocols import simulation
-from clustering_protocols.common.errors import (
-    GuardRefused,
-    InvalidParameters,
-    RowsNotAligned,
-)
-from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.fccm import CoClustering
@@ -75,35 +69,6 @@ def test_http_gives_the_bits_of_the_simulation(gather: Gather, name: str) -> Non
             computed, wanted = getattr(results[slot], kind), getattr(outcome, kind)
             assert (computed is None) == (wanted is None), kind
             assert wanted is None or computed.tobytes() == wanted.tobytes(), kind
-
-
-@pytest.mark.threat(20)
-def test_other_rows_end_the_session_and_name_the_parties(gather: Gather) -> None:
-    crowd = gather(DataCollaboration(n_clusters=3, dimensions="all_but_one"), LATTICE)
-    source = LATTICE.data["r1c1"]
-    others = ["somebody", *source.ids[1:]] if source.ids else []
-    crowd.data = {
-        **LATTICE.data,
-        "r1c1": MatrixSource(matrix(source), columns=source.columns, ids=others),
-    }
-    crowd.start()
-    with pytest.raises(RowsNotAligned, match="r1c1, r1c2") as refusal:
-        crowd.join()
-    assert not any(name in refusal.value.detail for name in others if len(name) > 2)
-
-
-@pytest.mark.threat(70)
-def test_a_million_rows_are_refused_with_the_bytes(
-    analyst: Analyst, home: Path
-) -> None:
-    params = OmniFC(n_clusters=3, max_rows=1_000_000)
-    with (
-        analyst.coordinator(home) as coordinator,
-        pytest.raises(InvalidParameters, match=r"takes 4\d{12} bytes"),
-    ):
-        coordinator.create_session(
-            "s", params, Layout.lattice(3), session_id="s", seed=7
-        )
 
 
 SAID = within(0.0, 2000.0, COLUMNS.data, COLUMNS.layout)

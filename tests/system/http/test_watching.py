@@ -4,14 +4,12 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
-from support.in_process import Api, in_process
+from support.in_process import in_process
 from support.needs import PROMTOOL
 from support.tls import certificate
 
-from analyst_service.database import Database
 from clustering_protocols.wire.states import OVER, SessionState
 
 from .test_deployment import DOCKER, program
@@ -63,17 +61,6 @@ def test_every_figure_that_an_alert_reads_is_told(tmp_path: Path) -> None:
     assert all(
         f'coterie_longest_wait_seconds{{state="{s}"}} 0.0' in text for s in waits
     )
-
-
-def test_who_is_not_ready_tells_figures_and_that(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Database, "has_current_schema", lambda _: False)
-    api.clock.forward(60)
-    assert "coterie_ready 0.0" in api.client.get("/metrics").text
-    monkeypatch.undo()
-    api.clock.forward(60)
-    assert "coterie_ready 1.0" in api.client.get("/metrics").text
 
 
 CASES: dict[str, tuple[dict[str, str], str, str]] = {

@@ -43,20 +43,14 @@ def written(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
-def test_a_page_asks_for_nothing_and_says_nothing_on_the_console(
-    browser: Browser, written: Path
-) -> None:
-    with opened(browser, written, 1000) as found:
-        assert found.page.title()
-        assert found.page.locator("h1").is_visible()
-        assert found.elsewhere == []
-        assert found.messages == []
-
-
-def test_a_page_fits_a_window_at_twice_the_size_and_a_narrow_one(
+def test_a_page_asks_for_nothing_and_fits_every_window(
     browser: Browser, written: Path
 ) -> None:
     """At 200 % a window of 1,000 points has room for 500; a telephone has 360."""
+    with opened(browser, written, 1000) as found:
+        assert found.page.title()
+        assert found.page.locator("h1").is_visible()
+        found.check()
     for width, scale in ((500, 2), (360, 1)):
         with opened(browser, written, width, device_scale_factor=scale) as found:
             root = found.page.locator("html")

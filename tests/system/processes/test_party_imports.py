@@ -1,10 +1,8 @@
 """What the process of a party has imported at the end of a session, by protocol."""
 
-import csv
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,9 +10,9 @@ import pytest
 from pyarrow import parquet
 from support.analyst_process import Analyst
 from support.examples import dealt
+from support.tables import write_csv
 
 from clustering_protocols import catalogue
-from clustering_protocols.numerics.data_source import DataSource
 from tests.system.processes.test_starts import CLIENT, MATHEMATICS, OPTIONAL, packages
 
 PARTY = CLIENT | {"duckdb", "pyarrow", "pycparser", "threadpoolctl"}
@@ -27,20 +25,6 @@ OTHERS = OPTIONAL | {
     "pandas",
     "yaml",
 }
-
-
-@pytest.fixture(scope="module")
-def analyst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Analyst]:
-    with Analyst(tmp_path_factory.mktemp("analyst")) as analyst:
-        yield analyst
-
-
-def write_table(path: Path, data: DataSource) -> None:
-    rows = [row for batch in data.batches() for row in batch.tolist()]
-    with path.open("w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(["id", *data.columns])
-        table.writerows([id_, *row] for id_, row in zip(data.ids, rows, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +43,7 @@ def test_a_party_imports_what_it_runs(
 ) -> None:
     example = catalogue.protocol(name).reference().examples()[0]
     for slot, data in dealt(example, seed=1).data.items():
-        write_table(tmp_path / f"{slot}.csv", data)
+        write_csv(tmp_path / f"{slot}.csv", data)
     with analyst.coordinator(tmp_path / "coordinator") as coordinator:
         session = coordinator.create_session(
             "wards", example.params, example.layout, **example.sections

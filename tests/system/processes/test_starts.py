@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -101,10 +102,13 @@ class Told(Analyst):
         return packages(json.loads(self.out.read_text()))
 
 
+PARTS = simulation.split(
+    np.random.default_rng(0).normal(size=(60, 4)), Layout.lattice(3), seed=1
+)
+
+
 def crowd_of(analyst: Analyst, home: Path, params: Params, name: str) -> Crowd:
-    X = np.random.default_rng(0).normal(size=(60, 4))
-    parts = simulation.split(X, Layout.lattice(3), seed=1)
-    return Crowd(analyst, home, params, parts, session=name)
+    return Crowd(analyst, home, params, PARTS, session=name)
 
 
 def test_an_analyst_hands_out_sessions_without_mathematics(tmp_path: Path) -> None:
@@ -186,6 +190,21 @@ def test_a_desk_shows_pages_without_mathematics(tmp_path: Path) -> None:
     assert PAGES <= found <= CLIENT | PAGES | DESK | OPTIONAL
 
 
+def run_with_agreement(
+    tmp_path: Path, program: str, params: Params, *words: str
+) -> Any:
+    """Run a program on the agreement of a session; return what it prints."""
+    agreement = tmp_path / "agreement"
+    agreement.write_bytes(
+        simulation.build_agreement(
+            params, PARTS.layout, PARTS.data, seed=1, session="s"
+        )
+    )
+    command = [sys.executable, "-c", program, str(agreement), *words]
+    done = subprocess.run(command, check=True, capture_output=True)
+    return json.loads(done.stdout)
+
+
 WORKER = """
 import json, sys
 from pathlib import Path
@@ -195,7 +214,7 @@ agreement = Path(sys.argv[1]).read_bytes()
 engine.begin_session(agreement)
 if sys.argv[2] == "prepared":
     engine.import_analyst_roles(agreement)
-Path(sys.argv[3]).write_text(json.dumps(list(sys.modules)))
+print(json.dumps(list(sys.modules)))
 """
 
 
@@ -216,15 +235,7 @@ Path(sys.argv[3]).write_text(json.dumps(list(sys.modules)))
 def test_a_worker_imports_only_what_its_sessions_need(
     tmp_path: Path, params: Params, when: str, mathematics: set[str]
 ) -> None:
-    layout = Layout.lattice(3)
-    data = simulation.split(np.eye(30), layout, seed=1).data
-    agreement, out = tmp_path / "agreement", tmp_path / "imports.json"
-    agreement.write_bytes(
-        simulation.build_agreement(params, layout, data, seed=1, session="s")
-    )
-    words = ["-c", WORKER, str(agreement), when, str(out)]
-    subprocess.run([sys.executable, *words], check=True)
-    found = packages(json.loads(out.read_text()))
+    found = packages(run_with_agreement(tmp_path, WORKER, params, when))
     assert found & MATHEMATICS == mathematics
     if not mathematics:
         assert found <= VALUES
@@ -241,20 +252,13 @@ waiting = set(sys.modules)
 for stage in engine.load_session(agreement)[1]:
     stage.party()
 later = sorted(set(sys.modules) - waiting)
-Path(sys.argv[2]).write_text(json.dumps([sorted(waiting), later]))
+print(json.dumps([sorted(waiting), later]))
 """
 
 
 def test_a_waiting_party_imports_what_its_answers_need(tmp_path: Path) -> None:
-    params, layout = LosslessFederated(n_clusters=2), Layout.lattice(3)
-    data = simulation.split(np.eye(30), layout, seed=1).data
-    agreement, out = tmp_path / "agreement", tmp_path / "imports.json"
-    agreement.write_bytes(
-        simulation.build_agreement(params, layout, data, seed=1, session="s")
-    )
-    words = ["-c", PARTY, str(agreement), str(out)]
-    subprocess.run([sys.executable, *words], check=True)
-    waiting, later = json.loads(out.read_text())
+    params = LosslessFederated(n_clusters=2)
+    waiting, later = run_with_agreement(tmp_path, PARTY, params)
     assert "clustering_protocols.protocols.llf.kernels" in waiting
     assert not [name for name in later if not name.startswith("clustering_protocols")]
     others = {"dc", "fccm", "omnifc", "pqmds"}
