@@ -297,17 +297,6 @@ def test_the_agreement_exists_after_all_joined_and_stays_fixed(file_api: Api) ->
     assert file_api.send("GET", path, session.key).content == bytes_first
 
 
-def test_a_session_shows_who_is_awaited(api: Api) -> None:
-    session = api.open(Dummy(), PARTS)
-    assert awaited_in(session) == list(LAYOUT.names)
-    session.join(A)
-    assert awaited_in(session) == list(LAYOUT.names[1:])
-    session.join(*LAYOUT.names[1:])
-    assert awaited_in(session) == list(LAYOUT.names)
-    session.answer(A)
-    assert awaited_in(session) == list(LAYOUT.names[1:])
-
-
 # Invitations
 
 

@@ -2,11 +2,9 @@
 
 import errno
 import os
-import socket
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,9 +12,10 @@ from unittest.mock import Mock
 
 import pytest
 import sqlalchemy as sa
-from psycopg import connect as pg_connect, errors as pg
+from psycopg import errors as pg
 from sqlalchemy.exc import OperationalError, TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session as Transaction
+from support.databases import cut_off
 from support.in_process import Api, ByHand, StartApi
 
 from analyst_service.blobs import FileDraft
@@ -34,82 +33,31 @@ def session(api: Api) -> ByHand:
     return api.open(Dummy(), PARTS).join()
 
 
-class Cut:
-    """A TCP proxy before PostgreSQL whose connections a test can cut."""
-
-    def __init__(self, host: str, port: int) -> None:
-        self.target = (host, port)
-        self.server = socket.create_server(("127.0.0.1", 0))
-        self.port = self.server.getsockname()[1]
-        self.whole = True
-        self.open: list[socket.socket] = []
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                near, _ = self.server.accept()
-                if not self.whole:
-                    near.close()
-                    continue
-                far = socket.create_connection(self.target)
-                self.open += [near, far]
-                for ends in ((near, far), (far, near)):
-                    threading.Thread(target=self.pump, args=ends, daemon=True).start()
-
-    def pump(self, source: socket.socket, sink: socket.socket) -> None:
-        with suppress(OSError):
-            while piece := source.recv(1 << 16):
-                sink.sendall(piece)
-        for end in (source, sink):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-            end.close()
-
-    def cut(self) -> None:
-        self.whole = False
-        for end in self.open:
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-        self.open.clear()
-
-
 @pytest.fixture
-def line(postgres_url: str) -> Iterator[Cut]:
-    url = sa.make_url(postgres_url)
-    line = Cut(url.host or "127.0.0.1", url.port or 5432)
-    yield line
-    line.cut()
-    line.server.close()
-
-
-@pytest.fixture
-def far_api(line: Cut, postgres_url: str, start_api: StartApi) -> Iterator[Api]:
-    """An analyst that reaches its database through the proxy."""
-    url = sa.make_url(postgres_url).set(port=line.port, host="127.0.0.1")
-    with start_api(database_url=url.render_as_string(hide_password=False)) as api:
+def far_api(postgres_url: str, start_api: StartApi) -> Iterator[Api]:
+    """An analyst whose database a test can cut off."""
+    with start_api(database_url=postgres_url) as api:
         yield api
 
 
 @pytest.mark.postgres
 @pytest.mark.threat(57)
 def test_requests_fail_without_a_database_and_resume_with_it(
-    far_api: Api, line: Cut
+    far_api: Api, postgres_url: str
 ) -> None:
     session = far_api.open(Dummy(), PARTS).join()
     content = session.reply(A)
-    line.cut()
-    for response in (
-        session.put(A, content, session.place(content)),
-        far_api.send("GET", session.path, session.key),
-        far_api.send("GET", "/readyz"),
-    ):
-        assert problem_of(response) is Problem.UNAVAILABLE
-        assert response.headers["retry-after"] == "2"
-    assert far_api.send("GET", "/healthz").status_code == 200
-    with pytest.raises(OperationalError):
-        far_api.turn()
-    line.whole = True
+    with cut_off(postgres_url):
+        for response in (
+            session.put(A, content, session.place(content)),
+            far_api.send("GET", session.path, session.key),
+            far_api.send("GET", "/readyz"),
+        ):
+            assert problem_of(response) is Problem.UNAVAILABLE
+            assert response.headers["retry-after"] == "2"
+        assert far_api.send("GET", "/healthz").status_code == 200
+        with pytest.raises(OperationalError):
+            far_api.turn()
     far_api.clock.forward(60)  # what was told a moment ago is told again
     assert far_api.send("GET", "/readyz").status_code == 200
     assert session.put(A, content).status_code == 201
@@ -121,7 +69,7 @@ def test_requests_fail_without_a_database_and_resume_with_it(
 @pytest.mark.threat(42, 43, 57)
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_connection_lost_around_a_commit_costs_one_repeat(
-    far_api: Api, line: Cut, moment: str, monkeypatch: pytest.MonkeyPatch
+    far_api: Api, postgres_url: str, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = far_api.open(Dummy(), PARTS).join()
     content = session.reply(A)
@@ -129,14 +77,14 @@ def test_a_connection_lost_around_a_commit_costs_one_repeat(
 
     def keep_and_cut(self: FileDraft) -> None:
         keep(self)
-        line.cut()
+        away.enter_context(cut_off(postgres_url))
 
     def commit_and_lose(self: Any, connection: Any) -> None:
         commit(self, connection)
-        line.cut()
+        away.enter_context(cut_off(postgres_url))
         raise pg.OperationalError("the line broke before the answer came")
 
-    with monkeypatch.context() as context:
+    with ExitStack() as away, monkeypatch.context() as context:
         if moment == "before":
             context.setattr(FileDraft, "store_as_blob", keep_and_cut)
         else:
@@ -145,7 +93,6 @@ def test_a_connection_lost_around_a_commit_costs_one_repeat(
             )
         response = session.put(A, content, session.place(content))
         assert problem_of(response) is Problem.UNAVAILABLE
-    line.whole = True
     again = session.put(A, content)
     assert again.status_code == {"before": 201, "after": 200}[moment]
     rows, _ = far_api.stored()
@@ -319,14 +266,6 @@ def test_a_failed_sync_is_an_error_and_its_file_is_not_reused(
     assert again.json()["digest"] == sha256(content).hexdigest()
 
 
-def _server_ends_all_connections(url: str) -> None:
-    mine = "pid <> pg_backend_pid() AND datname = current_database()"
-    with pg_connect(url, autocommit=True) as connection:
-        connection.execute(
-            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {mine}"
-        )
-
-
 @pytest.mark.postgres
 def test_no_request_gets_a_connection_that_has_ended(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
@@ -334,13 +273,15 @@ def test_no_request_gets_a_connection_that_has_ended(
     database, one = Database(Settings(database_url=postgres_url).database), sa.select(1)
     with database.read() as first, database.read() as second:
         first.execute(one), second.execute(one)
-    _server_ends_all_connections(postgres_url)
+    with cut_off(postgres_url):
+        pass
     with pytest.raises(OperationalError), database.write() as transaction:
         transaction.execute(one)  # it was used a moment ago
     with database.write() as transaction:  # and the others are not tried at all
         transaction.execute(one)
     monkeypatch.setattr("analyst_service.database._IDLE_SECONDS", 0.0)
-    _server_ends_all_connections(postgres_url)
+    with cut_off(postgres_url):
+        pass
     with database.read() as first, database.write() as second:
         first.execute(one), second.execute(one)
     database.close()

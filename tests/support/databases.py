@@ -79,6 +79,24 @@ def limit_connections(url: str, connections: int) -> Iterator[str]:
             server.execute(sql.SQL("DROP ROLE {}").format(name))
 
 
+@contextmanager
+def cut_off(url: str) -> Iterator[None]:
+    """End all connections to a database of PostgreSQL, and refuse others meanwhile."""
+    server, _, name = url.rpartition("/")
+    allow = f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS'
+    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+        connection.execute(f"{allow} false")
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity "
+            "WHERE datname = %s",
+            [name],
+        )
+        try:
+            yield
+        finally:
+            connection.execute(f"{allow} true")
+
+
 class Databases:
     """Lends databases; drops those that it keeps when it is closed."""
 

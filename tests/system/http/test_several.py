@@ -15,7 +15,7 @@ import numpy as np
 import psycopg
 import pytest
 from support.analyst_process import Analyst, Crowd, wait_for
-from support.databases import Databases
+from support.databases import Databases, cut_off
 from support.repeats import thorough
 from support.warm import with_constants
 
@@ -186,7 +186,8 @@ def test_analysts_killed_at_random_lose_nothing(
                 thread.is_alive() for c in crowds for thread in c.threads.values()
             )
             if number in AWAY_BEFORE:
-                take_away(several.database_url)
+                with cut_off(several.database_url):
+                    time.sleep(AWAY_SECONDS)
             kill_one(several, chance)
             crowds += [crowd for crowd in [next(sessions, None)] if crowd]
         crowds += sessions
@@ -229,16 +230,3 @@ def kill_one(running: Fleet, chance: random.Random) -> None:
     time.sleep(chance.uniform(0, 0.5))
     shutil.rmtree(analyst.data_dir / "blobs")
     analyst.start()
-
-
-def take_away(url: str) -> None:
-    """Cut everybody's connections to a database, and refuse new ones for a moment."""
-    server, _, name = url.rpartition("/")
-    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
-        connection.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
-            [name],
-        )
-        time.sleep(AWAY_SECONDS)
-        connection.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
