@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from support.analyst_process import House
 from support.in_process import in_process
+from support.verdicts import Refused, check
 
 from clustering_protocols.common.errors import (
     Cancelled,
@@ -22,7 +22,6 @@ from clustering_protocols.common.errors import (
     SessionOver,
 )
 from clustering_protocols.contract import Params
-from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import Layout
 from coterie import Result
@@ -86,11 +85,9 @@ def completed(outcome: Outcome) -> dict[str, Result]:
     return outcome
 
 
-def sum_of_rows(result: Result) -> FloatArray:
-    sums: FloatArray = (
-        np.asarray(result.centroids) * np.asarray(result.cluster_sizes)[:, None]
-    ).sum(axis=0)
-    return sums
+def check_refused(outcome: Outcome, refusal: Refused) -> None:
+    assert isinstance(outcome, CoterieError), "no refusal any more"
+    check(outcome, refusal)
 
 
 def numbers(

@@ -10,17 +10,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from support.verdicts import Refused, Verdict, attacked, check
+from support.verdicts import Refused
 
 from clustering_protocols.common.error_catalogue import Problem
-from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.protocols.cohort import CohortSize
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.protocols.pqmds.params import Privacy
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.terms import Layout
 from tests.protocols.attacks.honest_sessions import (
-    Outcome,
+    check_refused,
     completed,
     house_in,
     numbers,
@@ -34,11 +33,6 @@ INTERSECTIONS = Refused(Problem.GUARD_REFUSED, "'intersections_limit' is 1")
 COUNTED = Refused(Problem.GUARD_REFUSED, "counted with those of others before")
 ASKED = Refused(Problem.GUARD_REFUSED, "--choice allow_shown_together=true")
 
-ORDERS: dict[str, Verdict] = {"ab cd": EPSILON, "ba dc": EPSILON}
-"""Order of fields in a second session of epsilon 1 where 1 is left for all."""
-CODES: dict[str, Verdict] = dict.fromkeys(("", "9", "8"), INTERSECTIONS)
-"""Code of a further field whose row is dropped, where one intersection is allowed."""
-
 
 def tables() -> list[pd.DataFrame]:
     rng = np.random.default_rng(0)
@@ -48,20 +42,11 @@ def tables() -> list[pd.DataFrame]:
         for names in ("ab", "cd")
     )
     one["flag"] = 0
-    one.loc[[7, 9], "flag"] = [9, 8]
+    one.loc[7, "flag"] = 9
     return [one, two]
 
 
-def ran(first: Outcome, second: Outcome) -> str | CoterieError:
-    assert not isinstance(first, CoterieError), first
-    return second if isinstance(second, CoterieError) else attacked(second)
-
-
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.quick(1)
-def test_the_budget_of_noise_knows_a_table_in_another_order(
-    tmp_path: Path, order: str
-) -> None:
+def test_the_budget_of_noise_knows_a_table_in_another_order(tmp_path: Path) -> None:
     one, two = tables()
     noise = Privacy(mechanism="laplace", epsilon=1.0)
     params = ProductQuantisation(
@@ -71,10 +56,10 @@ def test_the_budget_of_noise_knows_a_table_in_another_order(
         slot: {"epsilon_total": 1.0, "epsilon_limit": 1.0} for slot in LAYOUT.names
     }
     with house_in(tmp_path) as house:
-        outcomes = [
+        first, second = (
             play(
                 house,
-                f"s{number}",
+                fields[:2],
                 params,
                 LAYOUT,
                 [one[["id", "a", "b"]], two],
@@ -82,30 +67,28 @@ def test_the_budget_of_noise_knows_a_table_in_another_order(
                 rules=rules,
                 dictionary=[numbers(names, kind="number") for names in fields.split()],
             )
-            for number, fields in enumerate(("ab cd", order))
-        ]
-    check(ran(*outcomes), ORDERS[order])
+            for fields in ("ab cd", "ba dc")
+        )
+    completed(first)
+    check_refused(second, EPSILON)
 
 
-@pytest.mark.parametrize("code", CODES)
-@pytest.mark.quick(1)
 def test_the_limit_of_intersections_knows_a_table_with_a_field_more(
-    tmp_path: Path, code: str
+    tmp_path: Path,
 ) -> None:
     one, two = tables()
     params = ProductQuantisation(n_clusters=2, sub_dim=2, alignment={"method": "ecdh"})
     with house_in(tmp_path) as house:
         outcomes = []
-        for number, dropped in enumerate(("", code)):
-            fields = ["a", "b", "flag"] if dropped else ["a", "b"]
+        for name, fields in (("one", ["a", "b"]), ("two", ["a", "b", "flag"])):
             dictionary = [
-                numbers(fields, kind="number", codes={"flag": (dropped,)}),
+                numbers(fields, kind="number", codes={"flag": ("9",)}),
                 numbers("cd", kind="number"),
             ]
             outcomes.append(
                 play(
                     house,
-                    f"s{number}",
+                    name,
                     params,
                     LAYOUT,
                     [one[["id", *fields]], two],
@@ -115,10 +98,10 @@ def test_the_limit_of_intersections_knows_a_table_with_a_field_more(
                     preparation=[Preparation(missing="drop")] * 2,
                 )
             )
-    check(ran(*outcomes), CODES[code])
+    completed(outcomes[0])
+    check_refused(outcomes[1], INTERSECTIONS)
 
 
-@pytest.mark.quick(1)
 def test_rows_are_counted_with_those_of_others_once(tmp_path: Path) -> None:
     """A second count with one more person would show whether the other has that person."""
     one, two = tables()
@@ -127,7 +110,8 @@ def test_rows_are_counted_with_those_of_others_once(tmp_path: Path) -> None:
             play(house, f"s{n}", CohortSize(), LAYOUT, [one[:n], two], ids="id")
             for n in (29, 30)
         ]
-    check(ran(*outcomes), COUNTED)
+    completed(outcomes[0])
+    check_refused(outcomes[1], COUNTED)
 
 
 @pytest.mark.parametrize("allows", [False, True])
@@ -146,7 +130,8 @@ def test_a_count_by_other_ids_and_fields_raises_a_question(
             play(house, f"s{n}", CohortSize(), LAYOUT, each, ids="id", rules=rules)
             for n, each in enumerate((tables(), others))
         ]
+    completed(outcomes[0])
     if allows:
         completed(outcomes[1])
     else:
-        check(ran(*outcomes), ASKED)
+        check_refused(outcomes[1], ASKED)

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.examples import dealt
-from support.verdicts import Refused, attacked, check
+from support.verdicts import Refused
 
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
-from clustering_protocols.common.errors import CoterieError, InvalidParameters
+from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.profiles import SHARES, Profile
 from clustering_protocols.protocols.describe import Describe, reference
@@ -24,7 +24,13 @@ from clustering_protocols.shared_stages.profiles.messages import (
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.sections import Release
 from clustering_protocols.terms.terms import Layout
-from tests.protocols.attacks.honest_sessions import house_in, numbers, play
+from tests.protocols.attacks.honest_sessions import (
+    check_refused,
+    completed,
+    house_in,
+    numbers,
+    play,
+)
 
 [EXAMPLE] = reference.examples()
 NUMBERS = ("age", "crp")
@@ -78,7 +84,6 @@ def test_a_party_reads_what_pandas_says_of_the_pooled_rows(
 def test_outside_everything_is_rounded(
     session: simulation.Session, pooled: pd.DataFrame
 ) -> None:
-    exact = {f.name: f for f in told(session, "r1c1", rounded=False).fields}
     [published] = session.profiles
     rounded = Profile.model_validate(published)
     assert rounded.rounded
@@ -86,15 +91,6 @@ def test_outside_everything_is_rounded(
     for field in rounded.fields:
         for count in field.n_rows:
             assert round(SHARES * (count or 0) / len(pooled), 9).is_integer()
-        if field.name in NUMBERS:
-            mean, spread = exact[field.name].mean[0], exact[field.name].spread[0]
-            assert mean is not None
-            assert spread is not None
-            assert 0 < abs((field.mean[0] or 0) - mean) <= spread / SHARES
-        else:
-            assert all(
-                round(SHARES * share, 9).is_integer() for share in field.shares[0] or ()
-            )
 
 
 def terms(params: Params, layout: Layout, **sections: Any) -> None:
@@ -181,7 +177,7 @@ def test_a_code_of_no_value_takes_nobody_out_of_a_description(
         first = play(
             house, "one", Describe(), ROWS, tables, dictionary=[numbers(names, 0, 3000)]
         )
-        assert not isinstance(first, CoterieError), first
+        completed(first)
         second = play(
             house,
             "two",
@@ -195,6 +191,5 @@ def test_a_code_of_no_value_takes_nobody_out_of_a_description(
                 else {"preparation": [Preparation(missing="drop")]}
             ),
         )
-    outcome = second if isinstance(second, CoterieError) else attacked(second)
     nearly = "Sums over nearly the same rows were sent before"
-    check(outcome, Refused(Problem.GUARD_REFUSED, nearly))
+    check_refused(second, Refused(Problem.GUARD_REFUSED, nearly))
