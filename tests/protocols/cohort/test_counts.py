@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from support.lies import alter
 
-from clustering_protocols.common.errors import InvalidArray, ProtocolFailed
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.cohort import CohortSize
 from clustering_protocols.protocols.cohort.roles import Counted, CountingParty
@@ -15,7 +14,6 @@ from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.shared_stages.alignment.linkage import (
     KeyTokens,
     ListOrder,
-    ShowTokens,
     as_bytes,
     find_common_rows,
 )
@@ -129,21 +127,3 @@ def test_a_number_that_cannot_be_is_refused(told: dict[str, int]) -> None:
     role = CountingParty(alignment=Alignment(method="ecdh"), unit=10)
     with pytest.raises(ProtocolFailed):
         role.conclude(ran.context("r1c1"), Counted(rows_in_common=told), None)
-
-
-def test_tokens_that_come_twice_end_the_session() -> None:
-    ran = session(CROWD[:60], CROWD[25:])
-    ran.play_until(ShowTokens)
-    given = {
-        slot: ran.ask_party(slot, task).contribution
-        for slot, task in ran.open.tasks.items()
-    }
-
-    def doubled(sent: KeyTokens) -> dict[str, object]:
-        tokens = sent.tokens.copy()
-        tokens[0, 1] = tokens[0, 0]
-        return {"tokens": tokens}
-
-    given["r1c1"] = alter(ran.agreement, given["r1c1"], doubled)
-    with pytest.raises(InvalidArray):
-        ran.advance(given)

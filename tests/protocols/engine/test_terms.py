@@ -143,14 +143,6 @@ def terms(**changes: Any) -> Terms:
         ({"params": {"fail_at": "secret"}}, "fail_at"),
         ({"protocol": "dc"}, "n_clusters"),
         ({"identities": {"slots": {"r9c9": "ab" * 32}}}, "r9c9"),
-        (
-            {
-                "protocol": "dc",
-                "params": {"n_clusters": 2, "predictor": True},
-                "layout": Layout.lattice(1, 2),
-            },
-            "one column group",
-        ),
     ],
 )
 def test_an_unfit_proposal_is_refused_with_its_field_name(

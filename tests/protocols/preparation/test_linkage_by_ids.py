@@ -126,18 +126,6 @@ def test_spellings_of_two_parties_meet() -> None:
         run(params(normalisation=("nfkc",)), split)
 
 
-def test_of_rows_with_one_id_the_first_takes_part() -> None:
-    rows = list(range(30))
-    spelt = {0: [*names(range(28)), "Patient-000004", "patient-000005"]}
-    split = parties(X, [rows, rows], spelt)
-    done = run(params(duplicates="first"), split)
-    outside = {
-        slot: np.flatnonzero(outcome.labels < 0).tolist()
-        for slot, outcome in done.outcomes.items()
-    }
-    assert outside == {"r1c1": [28, 29], "r1c2": [28, 29]}
-
-
 @pytest.mark.parametrize("n_common", [9, 10, 24, 25])
 def test_the_stricter_of_both_minima_stops_the_session(n_common: int) -> None:
     split = parties(X, overlapping_rows(2, n_common, 20))

@@ -8,13 +8,10 @@ import pytest
 from support.lies import altered
 
 from clustering_protocols.common.errors import (
-    EnvelopeRefused,
     InvalidArray,
     InvalidData,
     OverlapTooSmall,
-    ProtocolFailed,
 )
-from clustering_protocols.contract import PeerMessage
 from clustering_protocols.contract.published import Selection
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
@@ -153,22 +150,6 @@ def test_common_rows_are_linked_to_the_leader_by_each_party() -> None:
 def test_tokens_that_come_twice_are_refused() -> None:
     with pytest.raises(InvalidArray, match="contain a duplicate"):
         as_bytes("r1c1", tokens([1, 2], [3, 3]))
-
-
-def test_keys_are_masked_and_shown_in_turn() -> None:
-    running = at(linkage.ShowTokens)
-    slot, party = "r1c1", linkage.LinkageParty(params().alignment)
-    running.memories[slot] = running.answer(slot).memory
-    context = running.context(slot)
-    with pytest.raises(ProtocolFailed, match="mask a list a second time"):
-        party.reply(context, linkage.ShowTokens(), running.data[slot])
-    keys = np.zeros((3, 40, 32), np.uint8)
-    for content, why in (
-        (Digests(rows="", columns=""), "may send only masked values"),
-        (linkage.MaskedKeys(points=keys, n_masks=2), "out of turn"),
-    ):
-        with pytest.raises(EnvelopeRefused, match=why):
-            party.receive(context, [PeerMessage(peer="r1c2", content=content)])
 
 
 def test_rows_without_cells_are_linked_by_no_key() -> None:

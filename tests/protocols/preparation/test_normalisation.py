@@ -61,22 +61,6 @@ def test_steps_do_what_they_say_in_their_documented_order(
     assert normalise_id_parts(text, steps) == [plainly(text, steps)]
 
 
-@pytest.mark.parametrize(
-    ("name", "steps", "form"),
-    [
-        (" KV-00123456 ", ["digits", "zero-pad:8"], "00123456"),
-        ("kv 123456", ["digits", "zero-pad:8"], "00123456"),
-        ("KV/00 12", ["no-punctuation"], "kv0012"),
-        ("0000", ["strip-zeros"], "0"),
-        ("00012345678", ["strip-zeros", "zero-pad:8"], "12345678"),
-        ("-12", ["zero-pad:5"], "00-12"),
-        ("\u0660\u0660\u0667", ["digits", "strip-zeros"], "7"),
-    ],
-)
-def test_known_spellings(name: str, steps: list[str], form: str) -> None:
-    assert normalise_id_parts(name, [*USUAL, *steps]) == [form]
-
-
 def test_an_id_without_a_digit_is_no_number_of_zeros() -> None:
     with pytest.raises(InvalidData, match="Row 2 has no id"):
         distinct_ids(["K1", "unknown"], [*USUAL, "digits", "zero-pad:8"], "error")

@@ -44,15 +44,6 @@ def theirs(X: Any, starts: Any, max_iter: int = 300) -> KMeans:
     )
 
 
-def bits(found: of_kmeans.Clustering) -> tuple[Any, ...]:
-    return (
-        found.labels.tobytes(),
-        found.centroids.tobytes(),
-        found.inertia,
-        found.n_iter,
-    )
-
-
 @pytest.fixture
 def in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function that sets the rows of a block, and makes threads share any work."""
@@ -82,20 +73,6 @@ def test_k_means_equals_scikit_learn_from_the_same_rows(
     np.testing.assert_allclose(
         ours.centroids, best.cluster_centers_, rtol=1e-12, atol=1e-12 * np.ptp(X)
     )
-
-
-@pytest.mark.parametrize("n_rows", [1, 255, 256, 1000])
-@pytest.mark.parametrize("n_threads", [1, 2, 3])
-@pytest.mark.quick(4)
-def test_threads_and_blocks_do_not_change_a_bit(
-    in_small_blocks: Any, n_threads: int, n_rows: int
-) -> None:
-    X = BLOBS[:1200] * [1e-30, 1.0, 1e6, 1.0, 1.0, 1e-3, 1e20]
-    starts = draw_starts(X, 9, 3, rng())
-    whole = kmeans(X, starts, 300)
-    in_small_blocks(n_rows, X.shape[1])
-    cut = kmeans(X, starts, 300, LocalEngine(n_threads))
-    assert bits(cut) == bits(whole)
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -26,7 +26,8 @@ def main() -> int:
     parser.add_argument(
         "--killed",
         action="store_true",
-        help="let every role forget all but its bytes before every answer and step",
+        help="let every role forget all but its bytes before every answer and step, "
+        "and parties answer in the reverse order",
     )
     chosen = parser.parse_args()
     differ = False

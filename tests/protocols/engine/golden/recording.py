@@ -1,7 +1,7 @@
 """A session of an example, played to its end, as what is kept of it."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 from unittest.mock import patch
@@ -25,7 +25,13 @@ Golden = dict[str, Any]
 
 
 class Forgetful(simulation.Session):
-    """A session whose roles lose all but their bytes before every answer and step."""
+    """A session whose roles lose all but their bytes before every answer and step.
+
+    Parties also answer in the reverse of the usual order.
+    """
+
+    def answering_order(self, slots: Collection[str]) -> Sequence[str]:
+        return list(slots)[::-1]
 
     def ask_party(self, slot: str, task: bytes) -> engine.TaskOutcome:
         self.restart_parties()
