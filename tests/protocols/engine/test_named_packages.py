@@ -105,12 +105,9 @@ print(json.dumps([run.rounds, adjusted_rand_score(found, pooled)]))
 
 
 @pytest.mark.slow
-def test_a_protocol_of_one_upload_takes_few_files_and_finds_the_pooled_clusters(
+def test_the_protocol_of_the_docs_finds_the_pooled_clusters(
     tmp_path: Path,
 ) -> None:
-    files = sorted(EXAMPLES.glob("coterie_oneshot/*.py"))
-    assert len(files) <= 8
-    assert sum(path.read_text().count("\n") for path in files) <= 350
     entry_points = "[coterie.protocols]\noneshot = coterie_oneshot\n"
     write_metadata(tmp_path, "coterie-oneshot", entry_points)
     ended = subprocess.run(

@@ -1,17 +1,13 @@
 """After a stage selects rows, later stages see only these, in the agreed order."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from clustering_protocols import catalogue, engine
-from clustering_protocols.contract import Finish, Outcome, PartyContext, Reply, Stage
+from clustering_protocols.contract import Outcome
 from clustering_protocols.contract.published import (
-    Selection,
     add_participation_note,
     restore_row_order,
 )
@@ -24,18 +20,10 @@ from clustering_protocols.numerics.data_source import (
     matrix,
     order_rows,
 )
-from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.records.record import Record
-from clustering_protocols.simulation import Session
-from clustering_protocols.terms.terms import Layout
 
 X = np.random.default_rng(0).normal(size=(12, 3))
 KEPT = np.array([1, 2, 5, 8, 9, 11])
-
-
-def selection(rows: Sequence[int], **n_rows: int) -> Selection:
-    return Selection(rows=np.array(rows), n_rows=n_rows)
 
 
 def test_kept_rows_are_those_of_the_matrix_with_their_ids() -> None:
@@ -119,38 +107,3 @@ def test_an_outcome_is_put_back_into_the_party_s_own_order() -> None:
     assert whole.coordinates is not None
     assert np.isnan(whole.coordinates[:, 0]).tolist() == [True, False, True, False]
     assert whole.report == {"kept": 1, "rows that took part": "2 of 4"}
-
-
-def selecting(inner: Stage) -> Stage:
-    """Return the dummy's first stage, of which one party keeps half of its rows."""
-
-    class Analyst(type(inner.analyst())):  # type: ignore[misc]  # a class made here
-        def step(self, *arguments: Any) -> Any:
-            del arguments
-            return Finish(n_rows={"r1c1": 6})
-
-    class Party(type(inner.party())):  # type: ignore[misc]  # a class made here
-        def reply(self, view: PartyContext, task: Record, data: DataSource) -> Reply:
-            done = super().reply(view, task, data)
-            rows = KEPT.tolist() if view.slot.name == "r1c1" else range(12)
-            kept = selection(rows, r1c1=6)  # everybody knows how many take part
-            return replace(done, remember=[*done.remember, kept])
-
-    return replace(inner, analyst=Analyst, party=Party)
-
-
-def test_labels_of_selected_rows_return_to_their_places(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    params = Dummy(n_clusters=3, void_attempts=1)
-    known = catalogue.protocol("dummy")
-    first, *rest = known.stages(params, Layout.lattice(2))
-    monkeypatch.setattr(type(known), "stages", lambda *_: (selecting(first), *rest))
-    engine.load_session.cache_clear()
-    data = {"r1c1": MatrixSource(X), "r2c1": MatrixSource(X)}
-    outcomes = Session(params, Layout.lattice(2), data, seed=5).run_to_end().outcomes
-    engine.load_session.cache_clear()
-    here, there = outcomes["r1c1"].labels, outcomes["r2c1"].labels
-    assert np.flatnonzero(here >= 0).tolist() == KEPT.tolist()
-    assert here[KEPT].tolist() == [0, 1, 2, 0, 1, 2]
-    assert there.tolist() == [(6 + i) % 3 for i in range(12)]

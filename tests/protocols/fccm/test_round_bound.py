@@ -12,15 +12,12 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
     ProtocolFailed,
 )
-from clustering_protocols.contract import Reader
-from clustering_protocols.contract.disclosures import discloses_rows
 from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.fccm.params import check_weights
 from clustering_protocols.session_terms import build_request, draw_up_terms
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.terms import Layout
-from party_sdk.advice import Situation, advise
 
 SEED = 5
 SMALL: dict[str, Any] = {"n_clusters": 1, "n_init": 1, "max_iter": 1}
@@ -98,13 +95,3 @@ def test_a_dictionary_is_enough_to_refuse_before_anybody_joins() -> None:
 def test_a_site_refuses_what_its_analyst_begins_all_the_same() -> None:
     layout, data = sites(np.random.default_rng(0).random((20, 30)), [10] * 3)
     refuse_first_tasks(CoClustering(**SMALL), layout, data, SEED, "has 10 items")
-
-
-def test_methods_that_open_rows_to_parties_are_never_advised_first() -> None:
-    situation = Situation(partitioning="vertical", parties=3, distances=True)
-    fits = advise(situation).fits
-    opened = [discloses_rows(fit.disclosures, Reader.GROUP, Reader.ALL) for fit in fits]
-    assert opened == sorted(opened)
-    assert opened.count(True) == 1
-    assert fits[-1].name == "llf, fuzzy_cmeans"
-    assert "memberships" not in fits[-1].command

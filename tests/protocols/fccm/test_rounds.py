@@ -1,5 +1,6 @@
 """`fccm` round by round: refusals, a lying analyst, and what the analyst can read."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import partial
 from hashlib import sha256
@@ -7,23 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 from support.attacks import looks_like_noise, sent_packets
-from support.coclusters import Session, blocks, kind_of
+from support.coclusters import Session, blocks
 from support.lies import alter, altered
 
-from clustering_protocols import engine
 from clustering_protocols.common.errors import InvalidData, ProtocolFailed
 from clustering_protocols.engine import packets
-from clustering_protocols.protocols.fccm import (
-    CoClustering,
-    maths,
-    messages,
-    site_state,
-)
-from clustering_protocols.records import codec
+from clustering_protocols.protocols.fccm import CoClustering, messages, site_state
 from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
+from clustering_protocols.shared_stages.masked_sums import CheckedSum
+from clustering_protocols.simulation import ANALYST
 
 GROUPS = (27, 24, 21, 18)
 X = blocks()
@@ -156,52 +151,8 @@ def large(**more: Any) -> Session:
     return Session(params, R, (20, 20, 20))
 
 
-class Plain:
-    """What every site would have sent without masks, round by round."""
-
-    def __init__(self, s: Session) -> None:
-        self.session = s
-        self.shares: list[dict[str, WordArray]] = []
-        s.play_until(messages.Add)
-        while isinstance(s.move, engine.Opened):
-            adds = s.open.stage == messages.UPDATES and self.asks_to_add
-            s.play_round()
-            if adds:
-                self.shares.append({slot: self.share(slot) for slot in s.data})
-
-    @property
-    def asks_to_add(self) -> bool:
-        return kind_of(next(iter(self.session.open.tasks.values()))) == "add"
-
-    def share(self, slot: str) -> WordArray:
-        s = self.session
-        R = csr_array(np.vstack(list(s.data[slot].batches()))[s.order])
-        known = s.recall(slot, messages.Memberships)
-        sums = maths.aggregation(R, known.weights).reshape(-1)
-        of_sums, of_beside = site_state.encodings(s.session)
-        normalisers = of_beside.encode(known.weights.sum(axis=0))
-        return np.concatenate([of_sums.encode(sums), normalisers])
-
-    @property
-    def totals(self) -> list[WordArray]:
-        return [np.sum(list(each.values()), axis=0) for each in self.shares]
-
-
 def sent_shares(s: Session) -> list[WordArray]:
     return [packet.arrays["words"] for packet in sent_packets(s, "share")]
-
-
-def handed_out(s: Session) -> list[WordArray]:
-    """Return the totals of all `add` tasks, as the leader received them."""
-    found: dict[int, WordArray] = {}
-    for message in s.stored:
-        if "content" not in codec.decode(message)[1]:
-            continue  # the analyst's state
-        packet = packets.parse(message)
-        total = packet.arrays.get("total", np.empty(0, np.uint64))
-        if total.size and kind_of(message) == messages.Add.kind:
-            found[packet.header.record["values"]["number"]] = total
-    return [found[number] for number in sorted(found)]
 
 
 @pytest.mark.parametrize("n_init", [1, 3])
@@ -223,17 +174,27 @@ def test_a_share_that_overflows_is_noise_too(monkeypatch: pytest.MonkeyPatch) ->
         looks_like_noise(words)
 
 
-def test_blind_totals_are_noise_and_nothing_plain_is_stored() -> None:
-    plain = Plain(large())
-    stored = np.concatenate([every_word(m) for m in plain.session.stored])
-    for total in handed_out(plain.session):
+def test_blind_totals_are_noise_and_nothing_plain_is_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain: dict[str, list[WordArray]] = defaultdict(list)
+    mask = CheckedSum.mask
+
+    def keep(checked: CheckedSum, context: Any, words: WordArray, of: Any) -> WordArray:
+        plain[of.name].append(np.array(words).ravel())
+        return mask(checked, context, words, of)
+
+    monkeypatch.setattr(CheckedSum, "mask", keep)
+    s = large().follow()
+    assert [len(shares) for shares in plain.values()] == [3] * 4
+    sent = [packets.parse(m.payload).arrays for m in s.sent if m.sender == ANALYST]
+    totals = [each["total"] for each in sent if each.get("total", np.empty(0)).size]
+    assert len(totals) >= 3 * 4
+    for total in totals:
         looks_like_noise(total)
-    assert len(plain.shares) == 4
-    for total, shares in zip(plain.totals, plain.shares, strict=True):
-        for canary in (total, *shares.values()):
+    stored = np.concatenate(
+        [np.frombuffer(m[: len(m) // 8 * 8], dtype=np.uint64) for m in s.stored]
+    )
+    for shares in plain.values():
+        for canary in (np.sum(shares, axis=0, dtype=np.uint64), *shares):
             assert not np.isin(canary[canary > 1000], stored).any()
-
-
-def every_word(message: bytes) -> WordArray:
-    """Return all 8-byte words of a message at offsets that are multiples of 8."""
-    return np.frombuffer(message[: len(message) // 8 * 8], dtype=np.uint64)

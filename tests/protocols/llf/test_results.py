@@ -485,6 +485,7 @@ def test_sums_of_degrees_over_few_rows_are_refused(
             "needs 3 numbers",
         ),
         ({"n_clusters": 61}, True, "rows"),
+        ({"init": "random_party", "sizes": [4, 28, 28]}, False, "4 rows cannot start"),
     ],
 )
 def test_a_start_that_the_rows_do_not_allow_is_refused(
@@ -493,12 +494,6 @@ def test_a_start_that_the_rows_do_not_allow_is_refused(
     given = {"n_clusters": 2, **params}
     with pytest.raises((InvalidData, InvalidParameters), match=reason):
         start_session(blobs(60, 3), columns=columns, **given).run_to_end()
-
-
-def test_a_leader_of_four_rows_draws_no_start_from_them() -> None:
-    given = {"n_clusters": 2, "init": "random_party", "sizes": [4, 40, 40]}
-    with pytest.raises(InvalidData, match="4 rows cannot start"):
-        start_session(blobs(84, 3), **given).run_to_end()
 
 
 def test_a_range_of_zero_alone_is_a_constant_column() -> None:

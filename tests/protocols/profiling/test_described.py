@@ -86,6 +86,10 @@ WAYS: dict[str, tuple[Any, Layout]] = {
         Layout.lattice(3),
     ),
     "omnifc": (OmniFC(n_clusters=3), Layout.lattice(3)),
+    "omnifc, rows of no cluster": (
+        OmniFC(algorithm="dbscan", eps=0.6, min_samples=5),
+        Layout.lattice(3),
+    ),
     "fccm": (
         CoClustering(n_clusters=3, r_max=9, small_cohorts="allow"),
         Layout.lattice(1, 3),

@@ -21,7 +21,6 @@ from clustering_protocols.numerics.profiles import SHARES, Profile
 from clustering_protocols.numerics.round_numbers import round_up
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.shared_stages.profiles import messages, roles
 from clustering_protocols.terms.schema import numeric_schema
 from clustering_protocols.terms.sections import Evaluation, Release
@@ -30,7 +29,6 @@ from clustering_protocols.terms.terms import Layout
 X: Any = load_iris().data
 NAMES = ("sepal length", "sepal width", "petal length", "petal width")
 SCHEMA = numeric_schema(NAMES, X.min(axis=0), X.max(axis=0))
-NOISE = OmniFC(algorithm="dbscan", eps=0.6, min_samples=5)
 
 
 @pytest.fixture(autouse=True)
@@ -66,34 +64,6 @@ def pooled(parts: simulation.Split, outcomes: Mapping[str, Outcome]) -> pd.DataF
         first = parts.layout.row_group(row)[0]
         frame.loc[parts.held[first], "label"] = outcomes[first].labels
     return frame[frame["label"] >= 0]
-
-
-def test_every_party_reads_the_groupby_of_all_rows_that_are_no_noise() -> None:
-    session, parts = begun(NOISE, Layout.lattice(3))
-    outcomes = session.run_to_end().outcomes
-    groups = pooled(parts, outcomes).groupby("label")
-    assert groups.size().min() >= 10, "else there are others"
-    for outcome in outcomes.values():
-        (profile,) = outcome.profiles
-        assert not profile.own
-        assert not profile.rounded
-        assert list(profile.n_rows) == groups.size().tolist()
-        for field in profile.fields:
-            np.testing.assert_allclose(field.mean, groups[field.name].mean(), rtol=1e-9)
-            spread = groups[field.name].std(ddof=0)
-            np.testing.assert_allclose(field.spread, spread, rtol=1e-9)
-
-
-def test_profiles_are_of_the_run_that_was_chosen() -> None:
-    runs = Evaluation(n_clusters=(2, 3, 4), choose="davies_bouldin")
-    session, parts = begun(
-        LosslessFederated(n_clusters=4), Layout.lattice(3), evaluation=runs
-    )
-    outcomes = session.run_to_end().outcomes
-    sizes = pooled(parts, outcomes).groupby("label").size()
-    for outcome in outcomes.values():
-        assert list(outcome.profiles[0].n_rows) == sizes.tolist()
-        assert len(sizes) == runs.n_clusters[outcome.chosen]
 
 
 @pytest.mark.parametrize(

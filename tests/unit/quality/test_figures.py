@@ -105,16 +105,3 @@ def test_means_that_coincide_and_rows_on_their_means() -> None:
     found = figures(twice, np.array([0, 0, 1, 1]))
     assert (found.inertia, found.calinski_harabasz) == (0.0, None)
     assert (found.davies_bouldin, found.silhouette) == (0.0, 1.0)
-
-
-@pytest.mark.slow
-def test_more_rows_than_fit_a_block() -> None:
-    X = np.random.default_rng(3).normal(size=(9001, 3)) + 1e4
-    labels = (X[:, 0] > 1e4).astype(np.int64)
-    found = figures_of_rows(X, labels, silhouette=True)
-    assert found.calinski_harabasz == pytest.approx(
-        sk.calinski_harabasz_score(X, labels), rel=1e-9
-    )
-    assert found.silhouette == pytest.approx(
-        sk.silhouette_score(X - 1e4, labels), rel=1e-9
-    )
