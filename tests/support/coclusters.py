@@ -10,12 +10,13 @@ import numpy as np
 from clustering_protocols import engine, simulation
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import packets
-from clustering_protocols.numerics.data_source import DataSource, MatrixSource
+from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.protocols.fccm import CoClustering, messages
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.terms.terms import Layout
 from support.attacks import sent_packets
+from support.tables import cut_columns
 
 
 def blocks(n: int = 100, m: int = 90, groups: int = 4, seed: int = 0) -> FloatArray:
@@ -25,17 +26,10 @@ def blocks(n: int = 100, m: int = 90, groups: int = 4, seed: int = 0) -> FloatAr
     return (np.random.default_rng(seed).random((n, m)) < likely).astype(np.float64)
 
 
-def columns_of(widths: Sequence[int]) -> list[IntArray]:
-    return np.split(np.arange(sum(widths)), np.cumsum(widths)[:-1])
-
-
 def sites(X: FloatArray, widths: Sequence[int]) -> tuple[Layout, dict[str, DataSource]]:
     """Return a layout and the items of X, in order, at sites of these widths."""
-    layout, ids = Layout.lattice(1, len(widths)), simulation.number_rows(len(X))
-    return layout, {
-        slot: MatrixSource(X[:, own], [f"x{j}" for j in own], ids)
-        for slot, own in zip(layout.names, columns_of(widths), strict=True)
-    }
+    layout = Layout.lattice(1, len(widths))
+    return layout, cut_columns(X, layout, widths)
 
 
 def side_by_side(memories: Mapping[str, Memory]) -> tuple[int, FloatArray, FloatArray]:

@@ -14,6 +14,7 @@ from clustering_protocols import simulation
 from clustering_protocols.numerics.data_source import DataSource, MatrixSource
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.alignment.identifiers import join_parts
+from clustering_protocols.simulation import number_rows
 from clustering_protocols.terms.schema import Schema, numeric_schema
 from clustering_protocols.terms.terms import Layout
 
@@ -43,6 +44,18 @@ def write_csv(path: Path, data: DataSource) -> None:
         table = csv.writer(file)
         table.writerow(["id", *data.columns])
         table.writerows([id_, *row] for id_, row in zip(data.ids, rows, strict=True))
+
+
+def cut_columns(
+    X: FloatArray, layout: Layout, widths: Sequence[int] | None = None
+) -> dict[str, DataSource]:
+    """Return the columns of X, in order, as parties of these widths, or of equal ones."""
+    ends = len(layout.names) if widths is None else np.cumsum(widths)[:-1]
+    parts, ids = np.array_split(np.arange(X.shape[1]), ends), number_rows(len(X))
+    return {
+        slot: MatrixSource(X[:, own], [f"x{j}" for j in own], ids)
+        for slot, own in zip(layout.names, parts, strict=True)
+    }
 
 
 class Pieces:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from support.lattices import reduced
+from support.tables import cut_columns
 from support.verdicts import ATTACKED, RIGHT, Refused, Verdict, attacked, check
 
 from clustering_protocols import catalogue, simulation
@@ -22,10 +23,9 @@ from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.contract import Kind, Reader
 from clustering_protocols.contract.disclosures import kinds_read_by
-from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.fccm import site_state
 from clustering_protocols.protocols.fccm.params import CoClustering
-from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.session_risks import Harm
 from clustering_protocols.terms.terms import Identities, Layout
@@ -71,26 +71,20 @@ def reading(slot: str) -> Iterator[tuple[list[FloatArray], list[FloatArray]]]:
 
 def played(
     n: int, m: int, **params: Any
-) -> tuple[FloatArray, list[IntArray], simulation.SimulationResult]:
+) -> tuple[FloatArray, simulation.SimulationResult]:
     rng = np.random.default_rng(0)
     p, groups = rng.uniform(0.03, 0.5, m), rng.integers(3, size=n)
     raised = 0.3 * ((np.arange(m) % 3)[None] == groups[:, None])
     X = (rng.random((n, m)) < np.clip(p + raised, 0, 0.9)).astype(float)
-    parts = np.array_split(np.arange(m), 3)
-    ids = [f"P{row:03}" for row in range(n)]
-    data = {
-        slot: MatrixSource(X[:, part], columns=[f"d{j}" for j in part], ids=ids)
-        for slot, part in zip(LAYOUT.names, parts, strict=True)
-    }
     terms = CoClustering(**{"n_clusters": 4, **params})
-    return X, parts, simulation.run(terms, LAYOUT, data, seed=0)
+    return X, simulation.run(terms, LAYOUT, cut_columns(X, LAYOUT), seed=0)
 
 
 def totals_of(n: int, m: int, **params: Any) -> Totals:
     with reading("r1c1") as (sums, weights):
-        X, parts, run = played(n, m, small_cohorts="allow", **params)
-    rows = X[run.orders["r1c1"]]
-    return Totals(sums, weights, rows[:, parts[0]], rows[:, np.concatenate(parts[1:])])
+        X, run = played(n, m, small_cohorts="allow", **params)
+    own, *others = np.array_split(X[run.orders["r1c1"]], 3, axis=1)
+    return Totals(sums, weights, own, np.hstack(others))
 
 
 def binary_vectors(S: FloatArray, tries: int) -> set[bytes]:

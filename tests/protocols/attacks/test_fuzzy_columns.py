@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from scipy.linalg import orthogonal_procrustes
 from sklearn.datasets import load_iris
+from support.tables import cut_columns
 from support.verdicts import ATTACKED, RIGHT, Verdict, attacked, check
 
 from clustering_protocols import catalogue, simulation
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Kind, Reader, disclosures_to
 from clustering_protocols.contract.disclosures import check_disclosures, kinds_read_by
-from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.session_risks import Harm
@@ -103,12 +103,7 @@ def test_memberships_give_the_columns_of_others(case: str) -> None:
     own_width, shuffled, verdict = CASES[case]
     X = load_iris().data
     layout = Layout.lattice(1, 3)
-    parts = np.split(np.arange(4), [own_width, own_width + 1])
-    ids = [f"P{row:03}" for row in range(len(X))]
-    data = {
-        slot: MatrixSource(X[:, part], columns=[f"x{j}" for j in part], ids=ids)
-        for slot, part in zip(layout.names, parts, strict=True)
-    }
+    data = cut_columns(X, layout, [own_width, 1, 3 - own_width])
     params = LosslessFederated(
         n_clusters=8, algorithm="fuzzy_cmeans", output="memberships"
     )

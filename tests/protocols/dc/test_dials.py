@@ -12,14 +12,14 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import r2_score
 from sklearn.preprocessing import StandardScaler
 from support.attacks import Upload, uploads
+from support.tables import cut_columns
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.numerics.moments import measure_moments
 from clustering_protocols.protocols.dc import DataCollaboration, messages, party
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.simulation import Session, Split, number_rows
+from clustering_protocols.simulation import Session, Split
 from clustering_protocols.terms.terms import Layout
 
 SEED = 0
@@ -167,11 +167,9 @@ def test_a_stated_limit_replaces_the_question_or_refuses() -> None:
 def test_a_party_of_one_dimension_is_asked_before_sending_all(
     columns: list[int],
 ) -> None:
-    X = SETS["iris"]
-    ids = number_rows(len(X))
-    pieces: dict[str, FloatArray] = {"r1c1": X[:, columns], "r1c2": X[:, 1:]}
-    data = {slot: MatrixSource(piece, ids=ids) for slot, piece in pieces.items()}
-    running = Session(params(), Layout.lattice(1, 2), data, SEED)
+    X, layout = SETS["iris"], Layout.lattice(1, 2)
+    data = cut_columns(np.hstack([X[:, columns], X[:, 1:]]), layout, [len(columns), 3])
+    running = Session(params(), layout, data, SEED)
     running.play_until(messages.Project)
     answer = running.answer("r1c1")
     assert "would be refused: they have one dimension" in answer.notes["  left out"]

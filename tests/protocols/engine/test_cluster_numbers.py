@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
-from support.tables import cut, within
+from support.tables import cut, cut_columns, within
 
 from clustering_protocols import simulation
-from clustering_protocols.numerics.data_source import DataSource, MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated as Llf
 from clustering_protocols.protocols.omnifc import OmniFC
@@ -30,23 +29,14 @@ def blobs(
     return CENTRES[truth] + rng.normal(size=(len(truth), 2)), truth
 
 
-def by_rows(X: np.ndarray) -> dict[str, DataSource]:
-    n = len(X) // 3
-    return cut(X, ROWS, [n, n, len(X) - 2 * n])
-
-
 def run_rows(params: Any, X: np.ndarray, seed: int = 1) -> SimulationResult:
-    data = by_rows(X)
+    data = cut(X, ROWS)
     said = within(-60.0, 60.0, data, ROWS)
     return simulation.run(params, ROWS, data, seed, dictionary=said)
 
 
 def run_columns(params: Any, X: np.ndarray) -> SimulationResult:
-    parts = (X, X + X[:, ::-1], X)
-    ids = [str(n) for n in range(len(X))]
-    data = {
-        s: MatrixSource(p, ids=ids) for s, p in zip(COLUMNS.names, parts, strict=True)
-    }
+    data = cut_columns(np.hstack([X, X + X[:, ::-1], X]), COLUMNS)
     return simulation.run(params, COLUMNS, data, 1)
 
 

@@ -10,7 +10,7 @@ import pytest
 from support.examples import begun, dealt
 
 from clustering_protocols import catalogue, protocols, simulation
-from clustering_protocols.common.errors import AgreementMismatch, InvalidData
+from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract import Example
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
@@ -107,21 +107,6 @@ def of_rows(rows: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]) -> dict[in
     assert len(rows) == len(labels)
     given = zip(rows.tolist(), labels.tolist(), strict=True)
     return {row: label for row, label in given if label != -1}
-
-
-SHARED = [
-    pytest.param(case.values[1], id=case.id)
-    for case in EXAMPLES
-    if len(case.values[1].layout.slots) > 1  # type: ignore[union-attr]  # pytest types its parameters as anything
-]
-
-
-@pytest.mark.parametrize("example", SHARED)
-def test_a_party_refuses_the_task_of_another(example: Example[Any]) -> None:
-    session = begun(example, SEED, Session)
-    first, *_, last = example.layout.names
-    with pytest.raises(AgreementMismatch):
-        session.answer(first, session.open.tasks[last])
 
 
 @every_example

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.examples import begun
-from support.lies import alter, signed, written
+from support.lies import alter, signed
 
 from clustering_protocols import catalogue, engine, simulation
 from clustering_protocols.common.errors import (
@@ -32,47 +32,6 @@ PARTS = simulation.split(np.arange(36.0).reshape(12, 3), Layout.lattice(3), SEED
 
 def dummies(**params: Any) -> simulation.Session:
     return simulation.Session(Dummy(**params), PARTS.layout, PARTS.data, SEED)
-
-
-def rewritten(packet: Packet, index: int, **changes: Any) -> Packet:
-    """A packet with a line of its history changed, and those after it following it."""
-    lines = list(packet.history)
-    said = {**json.loads(lines[index]), **changes}
-    lines[index] = json.dumps(said, sort_keys=True, separators=(",", ":"))
-    for after in range(len(lines))[index:][1:]:
-        said = json.loads(lines[after])
-        said["previous"] = hash_chain.digest(lines[after - 1])
-        lines[after] = json.dumps(said, sort_keys=True, separators=(",", ":"))
-    return replace(packet, history=lines)
-
-
-def told(session: simulation.Session, slot: str, **changes: Any) -> dict[str, bytes]:
-    """A slot's task as if everybody had been told otherwise in this round."""
-    packet = packets.parse(session.open.tasks[slot])
-    return {slot: packets.encode_packet(rewritten(packet, -1, **changes))}
-
-
-# Lines
-
-
-LIES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "another kind": ({"asks": "confirm"}, {}, "announced another task"),
-    "without this party": ({"left_out": [A]}, {}, "announced another task"),
-    "another round": ({}, {"round": 9}, "announced another round"),
-    "another attempt": ({}, {"attempt": 2}, "announced another round"),
-    "another content": ({"told": ["0" * 64]}, {}, "received a different task"),
-}
-
-
-@pytest.mark.parametrize("lie", LIES)
-def test_a_task_is_the_one_that_everybody_was_told(lie: str) -> None:
-    changes, place, why = LIES[lie]
-    session = dummies()
-    session.play_round()
-    packet = packets.parse(told(session, A, **changes)[A])
-    task = written(packet, address=packet.address.model_copy(update=place))
-    with pytest.raises(TaskRefused, match=why):
-        session.play_round(forged={A: task})
 
 
 def test_a_field_that_all_share_is_nobodys_own() -> None:

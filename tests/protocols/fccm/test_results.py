@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 from scipy import sparse
 from scipy.sparse import csr_array
 from support.attacks import sent_packets
-from support.coclusters import Session, blocks, columns_of, kind_of, sites
+from support.coclusters import Session, blocks, kind_of, sites
 from support.repeats import thorough
 
 from clustering_protocols import simulation
@@ -22,6 +22,7 @@ from clustering_protocols.numerics import data_source as sources
 from clustering_protocols.numerics.data_source import (
     MatrixSource,
     SparseSource,
+    matrix,
     sparse_matrix,
 )
 from clustering_protocols.numerics.randomness import KeyedStream, public_stream
@@ -178,12 +179,8 @@ def test_sparse_data_are_never_densified_and_give_the_same_bits() -> None:
     params = made()
     layout, dense = sites(X, GROUPS)
     thin = {
-        slot: Sparse(
-            sparse.coo_array(X[:, own]),
-            [f"x{j}" for j in own],
-            simulation.number_rows(len(X)),
-        )
-        for slot, own in zip(layout.names, columns_of(GROUPS), strict=True)
+        slot: Sparse(sparse.coo_array(matrix(rows)), rows.columns, rows.ids)
+        for slot, rows in dense.items()
     }
     expected, found = (
         simulation.run(params, layout, each, SEED) for each in (dense, thin)

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
-from support.tables import cut, within
+from support.tables import cut, cut_columns, within
 
-from clustering_protocols.numerics.data_source import DataSource, MatrixSource
+from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.simulation import Session, number_rows
+from clustering_protocols.simulation import Session
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 from clustering_protocols.terms.terms import Layout
@@ -22,15 +22,6 @@ def blobs(n: int = 120, width: int = 3, k: int = 3, seed: int = 0) -> FloatArray
     rng = np.random.default_rng(seed)
     centres = 6.0 * rng.normal(size=(k, width))
     return centres[rng.integers(k, size=n)] + rng.normal(size=(n, width))
-
-
-def by_columns(X: FloatArray, widths: Sequence[int]) -> dict[str, MatrixSource]:
-    layout = Layout.lattice(1, len(widths))
-    names = np.split(np.arange(X.shape[1]), np.cumsum(widths)[:-1])
-    return {
-        slot: MatrixSource(X[:, own], [f"x{j}" for j in own], number_rows(len(X)))
-        for slot, own in zip(layout.names, names, strict=True)
-    }
 
 
 def start_of(X: FloatArray, k: int) -> tuple[tuple[float, ...], ...]:
@@ -53,7 +44,8 @@ def dealt(
     if isinstance(sizes, int):
         sizes = [len(piece) for piece in np.array_split(X.T if columns else X, sizes)]
     if columns:
-        return by_columns(X, sizes), Layout.lattice(1, len(sizes))
+        layout = Layout.lattice(1, len(sizes))
+        return cut_columns(X, layout, sizes), layout
     layout = Layout.lattice(len(sizes))
     return cut(X, layout, sizes), layout
 
@@ -107,19 +99,6 @@ def plus(words: WordArray, *changes: tuple[int, int]) -> WordArray:
     for place, step in changes:
         steps[place] = step % 2**64
     return words + steps.reshape(words.shape)
-
-
-FIRST = np.array([1.0, 0.0, 0.0])
-FALSE: dict[str, tuple[Any, str]] = {
-    "more rows than joined": (lambda S, n: (S, n + 1), "counts more rows"),
-    "fewer rows than joined": (lambda S, n: (S, n - FIRST), "do not add up"),
-    "fewer rows than a party has": (
-        lambda S, n: (S, n.sum() * FIRST),
-        "fewer rows of a cluster than",
-    ),
-    "rows elsewhere": (lambda S, n: (S * (1 + 1 / (1 + n[0])), n), "of other rows"),
-}
-"""What parties send instead of sums and counts of three clusters, and what others say."""
 
 
 def columns_session(

@@ -33,7 +33,6 @@ from clustering_protocols.terms.terms import Layout
 from tests.protocols.llf.llf_sessions import (
     SEED,
     blobs,
-    by_columns,
     dealt,
     numbers_of,
     start_of,
@@ -425,7 +424,8 @@ def test_split_columns_let_out_rounded_sizes_of_large_clusters_alone() -> None:
             init="given",
             initial_centroids=((0.0,) * 3, (9.0,) * 3, (-9.0, 12.0, -9.0)),
         )
-        run = simulation.run(params, Layout.lattice(1, 3), by_columns(X, [1] * 3), SEED)
+        data, layout = dealt(X, columns=True)
+        run = simulation.run(params, layout, data, SEED)
         assert run.summary.cluster_sizes.tolist() == told
         assert run.outcomes["r1c1"].cluster_sizes.tolist() == [57, 57, 6]
 

@@ -14,11 +14,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.numerics.metrics import Figures
-from clustering_protocols.protocols.llf import (
-    LosslessFederated as Llf,
-    maths,
-    rows_party,
-)
+from clustering_protocols.protocols.llf import LosslessFederated as Llf
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.starts.messages import StartCentroids
 from clustering_protocols.simulation import Session
@@ -128,20 +124,6 @@ def test_guards_count_the_equations_of_all_runs() -> None:
     whole = several(many, **fuzzy, n_clusters=11, small_cohorts="allow")
     with pytest.raises(GuardRefused, match="could be solved"):  # 77 · 1.5 equations
         whole.run_to_end()
-
-
-def test_the_first_total_of_a_run_is_of_the_rows_of_the_run_before(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Parties move all their rows between runs, which no total of the second run shows."""
-    s, honest = several(), maths.join_sums
-    while s.open.stage != "updates-2":
-        s.play_round()
-    with monkeypatch.context() as patch:
-        patch.setattr(rows_party, "join_sums", lambda S, n: honest(1.01 * S, n))
-        s.play_round()
-    with pytest.raises(ProtocolFailed, match="of other rows"):
-        s.play_round()
 
 
 def test_each_party_reads_how_many_of_its_rows_stand_alone() -> None:

@@ -11,7 +11,6 @@ from scipy.stats import chisquare
 from support.repeats import thorough
 
 from clustering_protocols.common.errors import InvalidParameters
-from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.omnifc import maths, units
 from clustering_protocols.protocols.omnifc.maths import field_distances
 from clustering_protocols.secrecy import field
@@ -76,22 +75,6 @@ def test_combinations_longer_than_a_block_have_no_seam() -> None:
     for at in (0, field.BLOCK - 1, field.BLOCK, size - 1):
         terms = (w * int(part[at]) for w, part in zip(weights, parts, strict=True))
         assert total[at] == sum(terms) % P
-
-
-class Scripted(KeyedStream):
-    """A stream of given words."""
-
-    def __init__(self, *values: int) -> None:
-        self.left = list(values)
-
-    def words(self, size: int) -> Any:
-        taken, self.left = self.left[:size], self.left[size:]
-        return words(*taken)
-
-
-def test_p_itself_is_rejected_and_drawn_again() -> None:
-    drawn = field.draw(Scripted(5, P, 2**61 + 7, P, P, 9, 2**63 + 1), 4)
-    assert drawn.tolist() == [5, 1, 7, 9]
 
 
 def test_draws_are_uniform() -> None:

@@ -8,10 +8,11 @@ from scipy.spatial.distance import pdist
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.linear_model import LinearRegression
 from sklearn.manifold import ClassicalMDS
+from support.tables import cut_columns
 
 from clustering_protocols import simulation
 from clustering_protocols.engine import packets
-from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.pqmds import ProductQuantisation, maths, messages
 from clustering_protocols.protocols.pqmds.params import subspaces_of
@@ -108,10 +109,9 @@ def test_an_upload_has_the_same_shape_whatever_the_rows(rows: str) -> None:
     X = SETS["wine"][:, :7].copy()
     if rows != "as they are":
         X[:] = np.outer(X[:, 0] if rows == "on a line" else np.ones(len(X)), np.ones(7))
-    ids = simulation.number_rows(len(X))
-    data = {"r1c1": MatrixSource(X, ids=ids), "r1c2": MatrixSource(X[:, :2], ids=ids)}
-    params = several(3, 3, n_clusters=1)
-    run = simulation.run(params, Layout.lattice(1, 2), data, 1)
+    params, layout = several(3, 3, n_clusters=1), Layout.lattice(1, 2)
+    data = cut_columns(np.hstack([X, X[:, :2]]), layout, [7, 2])
+    run = simulation.run(params, layout, data, 1)
     sent = [packets.parse(m.payload) for m in run.sent]
     codes = [p.arrays["codes"] for p in sent if p.header.record["kind"] == "codes"]
     assert [each.shape for each in codes] == [(178, 7), (178, 2)]

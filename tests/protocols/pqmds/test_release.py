@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from support import drawn_terms
-from support.tables import within
+from support.tables import cut_columns, within
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
@@ -217,11 +217,7 @@ def test_nothing_else_that_is_uploaded_depends_on_the_values() -> None:
     for value in (-3.0, 1e9):
         X = np.random.default_rng(0).normal(size=(20, 4))
         X[0] = value
-        ids = [str(row) for row in range(20)]
-        data = {
-            slot: MatrixSource(X[:, [2 * place, 2 * place + 1]], ids=ids)
-            for place, slot in enumerate(layout.names)
-        }
+        data = cut_columns(X, layout)
         said = within(-WIDEST, WIDEST, data, layout)
         running = Session(noisy(4.0, sub_dim=2), layout, data, seed=5, dictionary=said)
         running.run_to_end()

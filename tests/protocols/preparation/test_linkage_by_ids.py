@@ -108,15 +108,6 @@ def test_an_id_empty_after_normalisation_is_named_by_its_row(empty: str) -> None
         distinct_ids(["a", empty], ALL, "first")
 
 
-@pytest.mark.parametrize("name", ['["a"]', '["a",1]', '["a"', "[1]", "[]"])
-def test_an_id_that_only_looks_like_a_list_is_one_part(name: str) -> None:
-    assert normalise_id_parts(name, ()) == [name]
-    assert distinct_ids([name, "a"], (), "error").ids == [
-        join_parts([name]),
-        join_parts(["a"]),
-    ]
-
-
 def test_spellings_of_two_parties_meet() -> None:
     held = [list(range(20)), list(range(20))[::-1]]
     spelt = {1: [f" PATIENT-{row:06d}" for row in held[1]]}

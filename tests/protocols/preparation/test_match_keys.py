@@ -86,28 +86,15 @@ def test_keys_that_make_no_sense_are_refused(given: dict[str, object]) -> None:
         ("cologne", "müller-lüdenscheidt", "65752682"),
         ("cologne", "meyer", "67"),
         ("cologne", "maier", "67"),
-        ("date", "1970-01-31", "1970-01-31"),
         ("date", "19700131", "1970-01-31"),
-        ("date", "31.1.1970", "1970-01-31"),
-        ("date", "01/31/1970", "1970-01-31"),
-        ("date", "31011970", "1970-01-31"),
-        # year first, it would be in 1812 or 2002, but in no month
-        ("date", "18121920", "1920-12-18"),
-        ("date", "20022004", "2004-02-20"),
         ("date", "20021231", "2002-12-31"),
-        ("date", "1970-01-31t00:00:00", "1970-01-31"),
-        ("date", "1970-02-30", ""),
         ("date", "3 days", ""),
-        ("year", "31.1.1970", "1970"),
-        ("month", "31.1.1970", "01"),
-        ("day", "31.1.1970", "31"),
-        ("year-month", "31.1.1970", "1970-01"),
-        ("month-day", "31.1.1970", "01-31"),
         ("soundex", "12", ""),
         ("cologne", "h", ""),
     ],
 )
 def test_what_a_step_makes_of_a_text(step: str, text: str, expected: str) -> None:
+    """Further dates are in the vectors of linkage in ``spec``."""
     assert build_step_function(step)(text) == expected
 
 

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings, strategies as st
 from support.attacks import looks_like_noise
 from support.pooled_moments import ONE, pooled, prepare
 from support.repeats import thorough
-from support.tables import cut
+from support.tables import cut, cut_columns
 
 from clustering_protocols.common.errors import InvalidArray, InvalidData
 from clustering_protocols.common.limits import LARGEST_NUMBER as LARGEST
@@ -146,23 +146,14 @@ def test_a_party_that_is_alone_may_have_larger_values() -> None:
     X = np.random.default_rng(0).normal(size=(60, 4))
     X[25, 0] = 2.0**70
     layout = Layout.lattice(1, 2)
-    slots = {slot.name: slot.column for slot in layout.slots}
-    data = {
-        slot: MatrixSource(
-            X[:, 2 * column : 2 * column + 2],
-            columns=[f"c{column}f{j}" for j in range(2)],
-            ids=[f"person {row:02d}" for row in range(60)],
-        )
-        for slot, column in slots.items()
-    }
+    data = cut_columns(X, layout)
     session = prepare(Session(DataCollaboration(n_clusters=2), layout, data, seed=5))
     assert not any(
         sent.payload.count(b"add-up") for sent in session.received_messages
     ), "nobody shares a column"
-    for slot, column in slots.items():
+    for slot, own in zip(layout.names, np.split(X, 2, axis=1), strict=True):
         measure = partial(measure_moments, data[slot])
-        found = moments.recall_moments(session.context(slot), measure)
-        check(found, X[:, 2 * column : 2 * column + 2])
+        check(moments.recall_moments(session.context(slot), measure), own)
 
 
 @pytest.mark.threat(75)

@@ -28,7 +28,6 @@ from clustering_protocols.numerics.data_source import (
 )
 from clustering_protocols.numerics.moments import PooledMoments, measure_moments
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
-from clustering_protocols.shared_stages.alignment import digests
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.secrets import ColumnSecret, RowSecret
 from clustering_protocols.shared_stages.statistics import ranges
@@ -206,22 +205,6 @@ def swapped(names: Sequence[str] | None) -> list[str]:
 def renamed(names: Sequence[str] | None) -> list[str]:
     _, *others = names or ()
     return ["somebody else", *others]
-
-
-def test_no_id_is_digested_where_nobody_else_holds_the_rows() -> None:
-    layout = Layout.lattice(3, 1)
-    data = simulation.split(X, layout, seed=1).data
-    whole = Session(DataCollaboration(n_clusters=3), layout, data, seed=1)
-    whole.run_to_end()
-    view, source = whole.context("r2c1"), data["r2c1"]
-    one, other = (
-        digests.compute_digests(view, source, [name]) for name in ("one", "other")
-    )
-    assert one.values == other.values
-    renamed_columns = MatrixSource(matrix(source), [*source.columns[:-1], "renamed"])
-    assert (
-        digests.compute_digests(view, renamed_columns, ["one"]).columns != one.columns
-    )
 
 
 @pytest.mark.threat(20)

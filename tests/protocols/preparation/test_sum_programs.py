@@ -7,7 +7,7 @@ import pytest
 from support.pooled_moments import ONE, prepare
 from support.tables import cut
 
-from clustering_protocols.common.errors import InvalidArray, ProtocolFailed
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import PartyContext
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.numerics.data_source import DataSource, MatrixSource
@@ -103,16 +103,6 @@ def test_a_sum_out_of_order_is_refused(number: int) -> None:
     _, context = turn(program, begun().context("r1c1"), 1, NOTHING)
     with pytest.raises(ProtocolFailed, match="out of order"):
         turn(program, context, number, NOTHING)
-
-
-def test_a_total_is_checked_before_the_program_sees_it() -> None:
-    program = of(Doubling())
-    played, context = turn(program, begun().context("r1c1"), 1, NOTHING)
-    assert len(played.words) == 2  # its element, and a tag
-    with pytest.raises(InvalidArray):
-        turn(program, context, 2, NOTHING)
-    with pytest.raises(ProtocolFailed, match="not the sum"):
-        turn(program, context, 2, np.zeros(2, dtype=np.uint64))
 
 
 def test_another_program_starts_anew() -> None:

@@ -19,19 +19,6 @@ OWN = Institution("St. Mary's", bytes(range(32)))
 OTHER = Institution("Analyst Ltd", bytes(32))
 
 
-def test_a_key_is_that_of_rfc_8032() -> None:
-    """Its first test: private key, public key and the signature under nothing."""
-    secret = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60"
-    known = Institution("", bytes.fromhex(secret))
-    assert known.key == (
-        "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
-    )
-    assert known.sign(b"") == (
-        "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e06522490155"
-        "5fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b"
-    )
-
-
 def test_a_signature_holds_for_its_key_and_its_bytes_alone() -> None:
     signature = OWN.sign(b"content")
     check_signature(OWN.key, b"content", signature, "a text")
