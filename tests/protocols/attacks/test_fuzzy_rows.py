@@ -40,28 +40,12 @@ ATTACKER = "r2c1"
 Moves = list[tuple[FloatArray, FloatArray]]
 
 
-def weighted(
-    rows: FloatArray, before: FloatArray, after: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return what each row (n, F) adds to Σ μ² (x - v') of each round, and ∂/∂x.
-
-    Arrays of shape (n, T, k, F) and (F, n, T, k, F); complex steps give the derivatives.
-    """
-
-    def parts(x: FloatArray) -> FloatArray:
-        away = np.square(x[:, None, None, :] - before).sum(axis=3) + 1e-300
-        degrees = (1 / away) / (1 / away).sum(axis=2, keepdims=True)
-        added: FloatArray = np.square(degrees)[..., None] * (
-            x[:, None, None, :] - after
-        )
-        return added
-
-    slopes = []
-    for feature in range(rows.shape[1]):
-        moved = rows.astype(np.complex128)
-        moved[:, feature] += 1e-20j
-        slopes.append(parts(moved).imag / 1e-20)
-    return parts(rows), np.array(slopes)
+def weighted(rows: FloatArray, before: FloatArray, after: FloatArray) -> FloatArray:
+    """Return what each row (n, F) adds to Σ μ² (x - v') of each round: (n, T, k, F)."""
+    away = np.square(rows[:, None, None, :] - before).sum(axis=3) + 1e-300
+    degrees = (1 / away) / (1 / away).sum(axis=2, keepdims=True)
+    added: FloatArray = np.square(degrees)[..., None] * (rows[:, None, None, :] - after)
+    return added
 
 
 @contextmanager
@@ -146,8 +130,8 @@ def test_totals_of_yes_and_no_count_the_rows_of_each_kind(n: int, terms: str) ->
     before, after = (np.array(part) for part in zip(*moves, strict=True))
     kinds = np.array(list(product((0.0, 1.0), repeat=6)))
     scaled, own = ((x - X.mean(axis=0)) / X.std(axis=0) for x in (kinds, X[n : 2 * n]))
-    mine = weighted(own, before, after)[0].sum(axis=0).ravel()
-    each = weighted(scaled, before, after)[0].reshape(len(kinds), -1).T
+    mine = weighted(own, before, after).sum(axis=0).ravel()
+    each = weighted(scaled, before, after).reshape(len(kinds), -1).T
     counts = nnls(np.vstack([each, np.ones(len(kinds))]), np.append(-mine, 2 * n))[0]
     others = np.vstack([X[:n], X[2 * n :]])
     true = (others[:, None] == kinds).all(axis=2).sum(axis=0)

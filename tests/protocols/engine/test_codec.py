@@ -298,16 +298,6 @@ edits = st.lists(
     min_size=1,
     max_size=4,
 )
-sizes = st.sampled_from(
-    [0, 1, 2, 8, 16, -1, 2**31, 2**32, 2**61, 2**62 - 1, 2**64, 0.5]
-)
-entries = st.fixed_dictionaries(
-    {
-        "dtype": st.sampled_from(["F64", "F32", "I64", "I32", "U64", "U8", "F16"]),
-        "shape": st.lists(sizes, max_size=4),
-        "data_offsets": st.sampled_from([[0, 0], [0, 8], [8, 16], [0, 16], [16, 8]]),
-    }
-)
 
 
 def assert_reads_or_refuses(content: bytes) -> None:
@@ -328,13 +318,3 @@ def test_a_damaged_file_is_read_whole_or_refused(
     for position, removed, inserted in edits:
         content = content[:position] + inserted + content[position + removed :]
     assert_reads_or_refuses(content)
-
-
-@given(
-    table=st.dictionaries(names, entries | scalars, max_size=3),
-    n_bytes=st.integers(0, 16),
-)
-def test_a_file_with_any_table_is_read_whole_or_refused(
-    table: dict[str, Any], n_bytes: int
-) -> None:
-    assert_reads_or_refuses(described(table, bytes(n_bytes)))

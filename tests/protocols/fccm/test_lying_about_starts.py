@@ -1,8 +1,7 @@
 """Sites of `fccm` refuse an analyst or a leader that names the wrong starts."""
 
 from collections.abc import Callable
-from copy import deepcopy
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,24 +35,14 @@ made = partial(
 
 
 def at(number: int, **more: Any) -> Session:
-    return deepcopy(_at(number, **more))
-
-
-@cache
-def _at(number: int, **more: Any) -> Session:
     s = Session(made(**more), X, GROUPS)
     s.play_until(messages.Add, number)
     return s
 
 
-def some_rest(**more: Any) -> Session:
-    return deepcopy(_some_rest(**more))
-
-
-@cache
-def _some_rest(**more: Any) -> Session:
+def some_rest() -> Session:
     # a seed of which some starts rest while others go on
-    s = Session(made(**more), X, GROUPS, seed=6)
+    s = Session(made(), X, GROUPS, seed=6)
     s.play_until(messages.Add, 2)
     while asked(s) == list(range(6)):
         s.play_round()

@@ -242,14 +242,20 @@ def test_max_iter_is_advised_only_where_it_helps(n_iter: int, advice: str) -> No
     assert advice in said
 
 
-def test_columns_that_repeat_their_values_take_fewer_updates() -> None:
-    X = np.rint(elongated(1500)[0] * 10)
-    with pytest.raises(CoterieError, match=r"repeat their values.*max_iter \d+"):
-        played(Mixture(n_clusters=3, tol=0.0), X)
-
-
-def test_many_rows_of_few_kinds_take_no_more_updates() -> None:
-    """Six columns of 0 and 1 that are declared as numbers have 64 kinds of rows."""
-    X = np.random.default_rng(0).integers(2, size=(3900, 6)).astype(float)
+@pytest.mark.parametrize(
+    ("params", "X"),
+    [
+        (Mixture(n_clusters=3, tol=0.0), np.rint(elongated(1500)[0] * 10)),
+        # six columns of 0 and 1 that are declared as numbers have 64 kinds of rows
+        (
+            Mixture(n_clusters=2, max_iter=8, tol=0.0),
+            np.random.default_rng(0).integers(2, size=(3900, 6)).astype(float),
+        ),
+    ],
+    ids=["rounded", "zeros and ones"],
+)
+def test_columns_that_repeat_their_values_take_fewer_updates(
+    params: Mixture, X: FloatArray
+) -> None:
     with pytest.raises(CoterieError, match="repeat their values"):
-        played(Mixture(n_clusters=2, max_iter=8, tol=0.0), X)
+        played(params, X)

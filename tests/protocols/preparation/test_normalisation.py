@@ -1,11 +1,6 @@
 """Normalisation steps and id patterns agree with plain implementations."""
 
-import re
-import unicodedata
-from typing import Any
-
 import pytest
-from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
 from clustering_protocols.common.errors import InvalidData
@@ -16,49 +11,10 @@ from clustering_protocols.shared_stages.alignment.id_patterns import (
 from clustering_protocols.shared_stages.alignment.identifiers import (
     distinct_ids,
     join_parts,
-    normalise_id_parts,
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
 
 USUAL = Alignment().normalisation
-TEXTS = st.text(
-    st.sampled_from(
-        "aZÄß0019-/ .\u2019KV\t\u0663½é\x1c\u2003e\u0301\u212b\ufb01\u0130\u1e9e\u0345\uff17"
-    )
-    | st.characters(),
-    max_size=12,
-)
-STEPS = [*USUAL, "nfc", "no-punctuation", "digits", "strip-zeros", "zero-pad:8"]
-
-
-def plainly(text: str, steps: set[str]) -> str:
-    """Apply the steps in their documented order, character by character."""
-    form: Any = "NFKC" if "nfkc" in steps else "NFC" if "nfc" in steps else ""
-    text = unicodedata.normalize(form, text) if form else text
-    if "casefold" in steps:
-        text = text.casefold()
-        text = unicodedata.normalize(form, text) if form else text
-    if "spaces" in steps:
-        text = re.sub(r"(?<=\S)\s+(?=\S)", " ", text)
-    if "strip" in steps:
-        text = text.strip()
-    if "no-punctuation" in steps:
-        text = "".join(c for c in text if unicodedata.category(c)[0] in {"L", "M", "N"})
-    if "digits" in steps:
-        text = "".join(str(int(c)) for c in text if unicodedata.category(c) == "Nd")
-    if "strip-zeros" in steps:
-        while len(text) > 1 and text.startswith("0"):
-            text = text[1:]
-    if "zero-pad:8" in steps and text:
-        text = text.rjust(8, "0")
-    return text
-
-
-@given(text=TEXTS, steps=st.sets(st.sampled_from(STEPS)))
-def test_steps_do_what_they_say_in_their_documented_order(
-    text: str, steps: set[str]
-) -> None:
-    assert normalise_id_parts(text, steps) == [plainly(text, steps)]
 
 
 def test_an_id_without_a_digit_is_no_number_of_zeros() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings, strategies as st
 from support.table_kinds import KINDS, as_csv
 
 from clustering_protocols.numerics.data_source import matrix, order_rows
@@ -88,57 +87,19 @@ def by_pandas(table: pd.DataFrame) -> np.ndarray[Any, Any]:
     ).astype(float)
 
 
-tables = st.integers(1, 30).flatmap(
-    lambda n: st.fixed_dictionaries(
-        {
-            "Geschlecht": st.lists(
-                st.sampled_from([*WORDS, "female", "x", None]), min_size=n, max_size=n
-            ),
-            "HbA1c": st.lists(
-                st.none() | st.sampled_from([-9.0, -5.0]) | st.floats(3, 15),
-                min_size=n,
-                max_size=n,
-            ),
-            "Alter": st.lists(
-                st.sampled_from([999, -5, 20, 31, 47]), min_size=n, max_size=n
-            ),
-            "smoker": st.lists(
-                st.sampled_from(["nie", "aktuell", "yes", None]), min_size=n, max_size=n
-            ),
-        }
-    )
-)
-
-
-@pytest.mark.parametrize("form", ["csv", "german", "pandas", "polars"])
-@settings(max_examples=30, deadline=None)
-@given(columns=tables)
-@pytest.mark.quick(1)
-def test_a_mapped_table_is_what_pandas_makes_of_it(
-    form: str, columns: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    frame = pd.DataFrame(columns)
-    frame["HbA1c"] = frame["HbA1c"].astype(float)
-    frame.insert(0, "id", [f"p{i}" for i in range(len(frame))])
-    table = FORMS[form](frame, tmp_path_factory.mktemp("rows"))
-    how = ReadOptions(
-        id_column="id",
-        schema=DICTIONARY,
-        mapping=MAPPING,
-        allow=("totals-row", "running-number"),
-    )
-    np.testing.assert_array_equal(matrix(read_table(table, how)), by_pandas(frame))
-
-
 def frame_of(n_rows: int = 40) -> pd.DataFrame:
     rng = np.random.default_rng(4)
     return pd.DataFrame(
         {
             "id": [f"p{i}" for i in range(n_rows)],
-            "Geschlecht": rng.choice(["w", "m", "W"], n_rows),
-            "HbA1c": rng.uniform(4, 12, n_rows).round(1),
-            "Alter": rng.integers(20, 90, n_rows),
-            "smoker": rng.choice(["nie", "yes"], n_rows),
+            "Geschlecht": rng.choice([*WORDS, "female", "x"], n_rows),
+            "HbA1c": np.where(
+                rng.random(n_rows) < 0.8,
+                rng.uniform(4, 12, n_rows).round(1),
+                rng.choice([-9.0, -5.0, np.nan], n_rows),
+            ),
+            "Alter": rng.choice([999, -5, *range(20, 90)], n_rows),
+            "smoker": rng.choice(["nie", "aktuell", "yes"], n_rows),
         }
     )
 
@@ -158,7 +119,7 @@ def test_every_kind_of_table_is_mapped_alike(form: str, tmp_path: Path) -> None:
     if form in {"csv", "parquet"}:
         names = ["id", "sex", "hba1c", "age", "smoker"]
         assert list_columns(table, how) == names
-        expected = frame["Geschlecht"].replace(WORDS)
+        expected = frame["Geschlecht"].replace(WORDS).replace({"x": ""})
         assert read_column(table, "sex", how) == list(expected)
 
 
