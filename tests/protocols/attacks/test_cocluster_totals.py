@@ -18,17 +18,13 @@ from support.lattices import reduced
 from support.tables import cut_columns
 from support.verdicts import ATTACKED, RIGHT, Refused, Verdict, attacked, check
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError
-from clustering_protocols.contract import Kind, Reader
-from clustering_protocols.contract.disclosures import kinds_read_by
 from clustering_protocols.protocols.fccm import site_state
 from clustering_protocols.protocols.fccm.params import CoClustering
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.terms import session_risks
-from clustering_protocols.terms.session_risks import Harm
-from clustering_protocols.terms.terms import Identities, Layout
+from clustering_protocols.terms.terms import Layout
 
 SPANNED: dict[str, Verdict] = {"as they are": ATTACKED, "rows shuffled": RIGHT}
 """By totals: whether every column of others is found, every object right."""
@@ -147,14 +143,6 @@ def test_lattice_reduction_finds_columns_in_few_totals() -> None:
     others = totals.others[:n]
     rare = [column if column.mean() <= 0.5 else 1 - column for column in others.T]
     assert all(column.astype(bool).tobytes() in found for column in rare)
-
-
-def test_what_is_accepted_is_named() -> None:
-    params = CoClustering(n_clusters=4, small_cohorts="allow")
-    codes = catalogue.find_session_risks(params, LAYOUT, Identities())
-    assert codes[session_risks.SOLVABLE].harm is Harm.ROWS
-    shown = catalogue.find_protocol(params).disclosures(params, LAYOUT)
-    assert {Kind.GEOMETRY, Kind.VALUES} <= kinds_read_by(shown, Reader.ALL)
 
 
 @pytest.mark.threat(195)

@@ -16,14 +16,10 @@ from sklearn.datasets import load_iris
 from support.tables import cut_columns
 from support.verdicts import ATTACKED, RIGHT, Verdict, attacked, check
 
-from clustering_protocols import catalogue, simulation
-from clustering_protocols.common.errors import InvalidParameters
-from clustering_protocols.contract import Kind, Reader, disclosures_to
-from clustering_protocols.contract.disclosures import check_disclosures, kinds_read_by
+from clustering_protocols import simulation
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.terms.session_risks import Harm
-from clustering_protocols.terms.terms import Identities, Layout
+from clustering_protocols.terms.terms import Layout
 
 
 class Case(NamedTuple):
@@ -116,14 +112,3 @@ def test_memberships_give_the_columns_of_others(case: str) -> None:
     u = u[order]
     read = others_columns(u, rows[:, :own_width], 4 - own_width, m=2)
     check(attacked(share_met(read, rows[:, own_width:]) > 0.99), verdict)
-
-
-def test_what_is_read_is_named_and_shuts_out_means() -> None:
-    params = LosslessFederated(n_clusters=8, algorithm="fuzzy_cmeans")
-    layout = Layout.lattice(1, 3)
-    codes = catalogue.find_session_risks(params, layout, Identities())
-    assert codes["llf.memberships-show-columns"].harm is Harm.ROWS
-    shown = catalogue.find_protocol(params).disclosures(params, layout)
-    assert {Kind.GEOMETRY, Kind.VALUES} <= kinds_read_by(shown, Reader.ALL)
-    with pytest.raises(InvalidParameters, match="profiles cannot be published"):
-        check_disclosures(shown | disclosures_to(Reader.ALL, Kind.MEANS))

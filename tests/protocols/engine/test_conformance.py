@@ -12,7 +12,6 @@ from support.examples import begun, dealt
 from clustering_protocols import catalogue, protocols, simulation
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract import Example
-from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.records import codec
 from clustering_protocols.simulation import Session
@@ -73,12 +72,6 @@ def test_new_rows_with_other_columns_are_refused(
             width = len(dealt(example, SEED).data[slot].columns)
             with pytest.raises(InvalidData, match="columns"):
                 outcome.predict(MatrixSource(np.zeros((2, width + 1)))), name
-
-
-@every_example
-def test_every_message_is_written_one_way(name: str, example: Example[Any]) -> None:
-    for sent in finished(example).simulated.sent:
-        assert packets.encode_packet(packets.parse(sent.payload)) == sent.payload, name
 
 
 @every_example

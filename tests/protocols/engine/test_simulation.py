@@ -44,20 +44,6 @@ def test_a_void_attempt_leaves_the_memories_before_the_round() -> None:
     assert labels(whole.run_to_end()) == labels(session().run_to_end())
 
 
-@pytest.mark.parametrize("killed", [False, True])
-def test_a_repeated_task_is_answered_by_the_same_bytes(*, killed: bool) -> None:
-    whole = session()
-    whole.play_until(messages.Confirm)
-    sent, before = len(whole.sent), entries(whole.memories)
-    answers = {slot: whole.answer(slot).contribution for slot in (A, B)}
-    assert (len(whole.sent), entries(whole.memories)) == (sent, before)
-    if killed:
-        whole.restart_parties()
-    whole.play_round()
-    received = {m.sender: m.payload for m in whole.received_messages if m.round == 4}
-    assert received == answers
-
-
 def test_an_answer_does_not_fit_another_attempt() -> None:
     whole = session(void_attempts=1)
     whole.play_until(messages.Count)

@@ -49,17 +49,6 @@ def test_a_field_that_all_share_is_nobodys_own() -> None:
         session.party(A).conclude(*known, lie, session.data[A])
 
 
-def test_who_was_left_out_follows_when_it_is_asked_again() -> None:
-    session = dummies(quorum=2)
-    session.play_until(messages.Count)
-    session.play_round(absent=[C])
-    assert session.journals[C].line < session.journals[A].line
-    session.play_round()
-    assert session.journals[C] is not None
-    assert session.journals[C].transcript == session.journals[A].transcript
-    assert len(session.run_to_end().outcomes) == 3
-
-
 def test_a_chain_tells_lines_changed_moved_or_left_out() -> None:
     first = hash_chain.write(None, 1, {"event": "a"})
     second = hash_chain.write(first, 2, {"event": "b"})

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import sparse
 from scipy.sparse import csr_array
-from support.attacks import sent_packets
 from support.coclusters import Session, blocks, kind_of, sites
 from support.repeats import thorough
 
@@ -312,22 +311,6 @@ def test_every_start_goes_as_it_would_alone(more: dict[str, Any]) -> None:
         U, own = alone(s, lane, int(known.n_iterations[lane]))
         assert np.abs(lane_of(known.objects, lane) - U).max() <= CLOSE, lane
         assert np.abs(lane_of(W, lane) - own).max() <= CLOSE, lane
-
-
-def test_shares_that_overflow_disturb_no_other_start(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(site_state, "HEADROOM", 1.0)
-    s = Session(several(lambda_w=0.3, lambda_u=0.05), X, GROUPS).follow()
-    over = [each["overflows"] for each in said(s)]
-    assert any(0 < len(each) < 4 for each in over)
-    for lane, taken in enumerate(memory(s).n_iterations):
-        U, _ = alone(s, lane, int(taken))
-        assert np.abs(lane_of(memory(s).objects, lane) - U).max() <= CLOSE
-
-
-def said(s: Session) -> list[dict[str, Any]]:
-    return [packet.header.record["values"] for packet in sent_packets(s, "share")]
 
 
 def test_a_converged_start_is_frozen_and_no_longer_sent() -> None:

@@ -40,10 +40,6 @@ LIAR, VICTIM, SISTER = "r2c1", "r1c1", "r3c1"
 SETS = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer}
 
 
-SLOWLY, QUICKLY = 0.04, 0.2
-"""By how much the border turns in a round, in radians: where costs are compared, or not."""
-
-
 def cells_of(Z: FloatArray, around: Sequence[FloatArray]) -> Cells:
     return [cdist(Z, V).argmin(axis=1) for V in around]
 
@@ -53,22 +49,22 @@ class Keen:
 
     Rows between two such borders are what two totals differ by. With a session it knows
     what the others are about to send, which no real party does; without, it takes their
-    last sums for the next. It keeps the comparisons that it is told to: the sum of all
-    rows; a cost that never rises, by lengthening both centroids as it turns; and counts,
-    of which it leaves every cluster its own.
+    last sums for the next. If it is careful, its totals pass the comparisons: it keeps the
+    sum of all rows; a cost that never rises, by lengthening both centroids as it turns; and
+    counts, of which it leaves every cluster its own.
     """
 
     def __init__(
-        self, *, keeps: frozenset[str], seed: int = 0, session: Session | None = None
+        self, *, careful: bool = False, seed: int = 0, session: Session | None = None
     ) -> None:
-        self.keeps, self.session = keeps, session
+        self.careful, self.session = careful, session
         self.answered: dict[str, list[FloatArray]] = {}
         self.scale: Any = None
         self._rng = np.random.default_rng(seed)
         self._others: Any = None
         self._sent: Any = None
         self._direction: FloatArray | None = None
-        self._angle = SLOWLY if "cost" in keeps else QUICKLY
+        self._angle = 0.04 if careful else 0.2  # radians in a round
 
     def share(self, here: Any, V: FloatArray, number: int, own: Any) -> Any:
         """Return sums (k, F) and counts (k,) in whole units, instead of own ones."""
@@ -103,14 +99,14 @@ class Keen:
         """Return the total that turns the border between clusters 0 and 1."""
         sums, counts = np.array(sums), np.array(counts)
         pair, n = sums[:2].sum(axis=0), counts[:2].sum()
-        if "rows" not in self.keeps:
+        if not self.careful:
             pair = pair + 0.05 * n * np.sign(V[0])
         middle, apart = pair / n, (V[0] - V[1]) / 2
         length = float(np.linalg.norm(apart)) or 1.0
         to = self._turned(apart / length)
-        length *= 1.0 / np.cos(self._angle) + 1e-6 if "cost" in self.keeps else 1.0
+        length *= 1.0 / np.cos(self._angle) + 1e-6 if self.careful else 1.0
         length = min(max(length, 0.3), 1.9)
-        n_first = np.rint(n / 2) if "counts" not in self.keeps else counts[0]
+        n_first = counts[0] if self.careful else np.rint(n / 2)
         n_second = n - n_first
         first = middle + to * length * 2.0 * n_second / n
         sums[0], counts[:2] = n_first * first, (n_first, n_second)
@@ -209,7 +205,7 @@ def ended(s: Session) -> CoterieError | None:
 @pytest.mark.parametrize("name", list(SETS))
 @pytest.mark.quick(1)
 def test_a_party_that_moves_centroids_freely_is_refused(name: str) -> None:
-    liar = Keen(keeps=frozenset())
+    liar = Keen()
     s = session(name)
     with changed(liar):
         refused = ended(s)
@@ -217,7 +213,7 @@ def test_a_party_that_moves_centroids_freely_is_refused(name: str) -> None:
     assert len(liar.answered[LIAR]) <= 4
     assert solved_rows(s, liar, [VICTIM, SISTER]) <= 1  # as of an honest session
     # without the comparisons and the audit it reads rows: the control
-    s, liar = session(name, most=40, choices=unaudited(LAYOUT)), Keen(keeps=frozenset())
+    s, liar = session(name, most=40, choices=unaudited(LAYOUT)), Keen()
     with unsteady(), changed(liar):
         assert ended(s) is None
     assert solved_rows(s, liar, [VICTIM, SISTER]) >= 5
@@ -232,7 +228,7 @@ def test_an_informed_liar_reads_no_more_than_the_audit_limit(name: str, k: int) 
     """
     for seed in range(3):
         s = session(name, k, seed)
-        liar = Keen(keeps=frozenset({"rows", "cost", "counts"}), seed=seed, session=s)
+        liar = Keen(careful=True, seed=seed, session=s)
         with changed(liar):
             refused = ended(s)
         for slot in (VICTIM, SISTER):
@@ -248,7 +244,7 @@ def test_two_invented_parties_read_no_more_than_the_audit_limit(
 ) -> None:
     """They know all sums except the victim's, and all other checks are switched off."""
     s = session(name, choices={VICTIM: {"sums_limit": share}})
-    liar = Keen(keeps=frozenset(), session=s)
+    liar = Keen(session=s)
     with unsteady(), changed(liar):
         refused = ended(s)
     n_rows = s.data[VICTIM].n_rows
@@ -257,7 +253,7 @@ def test_two_invented_parties_read_no_more_than_the_audit_limit(
     assert solved_rows(s, liar, [VICTIM]) <= most_derivable_rows(share, n_rows)
     # without the limit it reads more: the control
     s = session(name, most=40, choices=unaudited(LAYOUT))
-    liar = Keen(keeps=frozenset(), session=s)
+    liar = Keen(session=s)
     with unsteady(), changed(liar):
         ended(s)
     assert solved_rows(s, liar, [VICTIM]) > most_derivable_rows(share, n_rows)

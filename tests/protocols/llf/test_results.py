@@ -1,7 +1,7 @@
 """`llf` finds what the pooled data give, however rows or columns are split."""
 
 import tracemalloc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -363,16 +363,6 @@ def small_cluster(**more: Any) -> tuple[Session, FloatArray, int]:
     return session, outcome.centroids, 2
 
 
-def floats_in(stored: Sequence[bytes]) -> FloatArray:
-    """Return every eight bytes of all messages as a number, at any alignment."""
-    found = []
-    for message in stored:
-        for begin in range(8):
-            end = begin + (len(message) - begin) // 8 * 8
-            found.append(np.frombuffer(message[begin:end], "<f8"))
-    return np.concatenate(found)
-
-
 def test_the_analyst_gets_nothing_of_a_small_cluster() -> None:
     session, V, small = small_cluster()
     summary = session.summary()
@@ -383,7 +373,14 @@ def test_the_analyst_gets_nothing_of_a_small_cluster() -> None:
     told = np.rint(V[:2] / grid) * grid
     np.testing.assert_allclose(summary.centroids, told, rtol=1e-6)
     with np.errstate(invalid="ignore"):
-        numbers = floats_in(session.stored)
+        # every eight bytes of all messages, at any alignment
+        numbers = np.concatenate(
+            [
+                np.frombuffer(message, "<f8", (len(message) - begin) // 8, begin)
+                for message in session.stored
+                for begin in range(8)
+            ]
+        )
         scaled = session.recall("r1c1", messages.Centroids).centroids
         for canary in (V[small], scaled[small], V[0]):
             assert not np.isclose(numbers[:, None], canary, rtol=1e-9, atol=0).any()

@@ -18,7 +18,6 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
     ProtocolFailed,
 )
-from clustering_protocols.contract import Outcome
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.omnifc import (
@@ -212,13 +211,6 @@ def test_one_spare_answer_finds_a_corrupt_one_and_two_name_it(
         decode(params, slots, four)
 
 
-def read_again(session: simulation.Session) -> dict[str, Outcome]:
-    return {
-        slot: session.outcome_of(slot, result, None)
-        for slot, result in session.final_step.results.items()
-    }
-
-
 @pytest.mark.parametrize("answers_late", [True, False])
 def test_without_masks_a_round_goes_on_without_a_party(*, answers_late: bool) -> None:
     """Which reads its labels all the same. Masked answers are all needed."""
@@ -233,7 +225,9 @@ def test_without_masks_a_round_goes_on_without_a_party(*, answers_late: bool) ->
     if answers_late:
         session.memories["r2c1"], session.journals["r2c1"] = late.memory, late.journal
     session.play_round()
-    assert agreement(read_again(session), whole.outcomes) == 1.0
+    results = session.final_step.results
+    found = {slot: session.outcome_of(slot, results[slot], None) for slot in results}
+    assert agreement(found, whole.outcomes) == 1.0
 
 
 # Refused in time

@@ -170,10 +170,6 @@ def test_neighbouring_tables_differ_within_the_privacy_budget(
     assert measured(monkeypatch, tables) <= 1.0
 
 
-def less_noise(sensitivity: int, epsilon: float) -> float:
-    return noise_scale(sensitivity, epsilon) / 4
-
-
 def own_codebooks(
     params: Any, _: Any, X: FloatArray, stream: Any, units: Any
 ) -> maths.EncodedRows:
@@ -193,7 +189,10 @@ def own_steps(
 
 
 BROKEN: dict[str, tuple[str, dict[str, Any]]] = {
-    "less noise": ("from one end to the other", {"scale": less_noise}),
+    "less noise": (
+        "from one end to the other",
+        {"scale": lambda *given: noise_scale(*given) / 4},
+    ),
     "codebooks of the rows": ("the largest of all", {"encoding": own_codebooks}),
     "steps of the rows": ("the largest of all", {"encoding": own_steps}),
     "a constant column": ("alone in another cell", {"encoding": own_steps}),

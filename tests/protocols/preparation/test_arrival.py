@@ -161,13 +161,9 @@ def test_by_position_rows_stay_where_they_are() -> None:
     assert rows_of(first) == [0, 1]
 
 
-def without_ids(split: simulation.Split) -> dict[str, MatrixSource]:
-    return {slot: MatrixSource(matrix(rows)) for slot, rows in split.data.items()}
-
-
 def test_terms_can_align_tables_without_ids_by_position() -> None:
     split = parties(X, [shuffled(1), shuffled(1)])
-    data = without_ids(split)
+    data = {slot: MatrixSource(matrix(rows)) for slot, rows in split.data.items()}
     with pytest.raises(InvalidData, match="--id-column"):
         simulation.run(params(), split.layout, data, seed=1)
     done = simulation.run(params(method="position"), split.layout, data, seed=1)

@@ -31,7 +31,7 @@ from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.simulation import Session
 
 ALL = Alignment().normalisation
-TWO, THREE = overlapping_rows(2, 40, 7), overlapping_rows(3, 40, 7)
+TWO = overlapping_rows(2, 40, 7)
 X = blobs(80)
 
 

@@ -1,4 +1,4 @@
-"""Starts by k-means‖: as good as k-means++'s, the same however rows are cut."""
+"""Starts by k-means‖: as good as k-means++'s."""
 
 from typing import Any
 
@@ -7,11 +7,9 @@ import pytest
 from scipy.stats import kstest
 from sklearn.datasets import make_blobs
 
-from clustering_protocols.algorithms import lloyd, oversampling
+from clustering_protocols.algorithms import oversampling
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.common import limits
-from clustering_protocols.numerics import row_blocks
-from clustering_protocols.numerics.blocks import LocalEngine
 
 X, CLASSES = make_blobs(6000, 5, centers=12, cluster_std=0.7, random_state=4)
 KEY = np.array([3, 2**63 + 5], dtype=np.uint64)
@@ -22,24 +20,8 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MANY_ROWS", 100)
 
 
-def drawn(seed: int, n_init: int = 1, n_threads: int = 1) -> Any:
-    rng = np.random.default_rng(seed)
-    return draw_starts(X, 12, n_init, rng, LocalEngine(n_threads))
-
-
-@pytest.mark.parametrize("n_rows", [1, 3, 256, 1001])
-@pytest.mark.parametrize("n_threads", [1, 2, 3])
-@pytest.mark.quick(4)
-def test_threads_and_blocks_do_not_change_the_drawn_rows(
-    monkeypatch: pytest.MonkeyPatch, n_threads: int, n_rows: int
-) -> None:
-    if n_rows == 1:
-        monkeypatch.setattr(f"{__name__}.X", X[:900])
-    whole = drawn(1, 3)
-    monkeypatch.setattr(lloyd, "WORTH_A_THREAD", 0)
-    monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", n_rows * X.shape[1])
-    monkeypatch.setattr(oversampling, "_SPAN_ROWS", n_rows)
-    assert np.array_equal(drawn(1, 3, n_threads), whole)
+def drawn(seed: int, n_init: int = 1) -> Any:
+    return draw_starts(X, 12, n_init, np.random.default_rng(seed))
 
 
 def test_other_seeds_give_other_rows_and_rows_of_a_start_differ() -> None:
