@@ -177,15 +177,15 @@ def _head(measured: Measured) -> Iterator[str]:
     )
     yield "# Evidence"
     yield (
-        "Coterie compared with pooled clustering, the papers of its protocols, their "
-        "baselines, and other tools."
+        "This page compares Coterie with pooled clustering, the papers of its protocols, "
+        "their baselines, and other tools."
     )
     yield "<!-- not run: takes five minutes -->\n```sh\npython -m benchmarks.evidence --check\n```"
     yield (
         "This repeats the first draw of every cell of the papers and baselines, and "
         "checks the page, its pictures and its numbers against the files in "
         "[evidence/](evidence/), which `make bench` writes. "
-        f"Measured with {at['processors']} processors, {at['memory_gib']} GiB of memory, "
+        f"We used {at['processors']} processors, {at['memory_gib']} GiB of memory, "
         f"{at['system']}, Python {at['python']}, Coterie {at['coterie']}, {libraries}. "
         "[Benchmarks](../benchmarks/README.md) says where the data sets come from."
     )
@@ -195,27 +195,27 @@ def _fidelity(measured: Measured) -> Iterator[str]:
     at = _conditions(measured)
     yield "## Fidelity"
     yield (
-        f"Each method clusters at most {at['rows']} rows of each of {at['sets']} sets, dealt "
-        f"out to {at['parties']} parties in {at['splits']} ways, into as many clusters as "
+        f"Each method clusters at most {at['rows']} rows of each of {at['sets']} sets, split "
+        f"between {at['parties']} parties in {at['splits']} ways, into as many clusters as "
         "the set has classes. *Fidelity* is the adjusted Rand index (ARI) between its labels "
         "and those of pooled clustering from the same start. Figures are medians over "
-        "sets, *worst* is over all draws. Only methods that reduce dimensions locally "
-        "(`dc` by default, `pqmds`) differ from pooled clustering. `mixture` refuses sets "
-        "whose rows its totals would show. [fidelity.csv](evidence/fidelity.csv) has every "
-        "set."
+        "sets; *worst* is the worst of all draws. Only methods that reduce dimensions "
+        "locally (`dc` by default, `pqmds`) differ from pooled clustering. `mixture` "
+        "refuses sets whose rows its totals would reveal. "
+        "[fidelity.csv](evidence/fidelity.csv) has every set."
     )
     yield fidelity_table(measured)
     yield _picture("fidelity")
     yield "## Objective"
     yield (
-        "The objective ratio is what a method minimises, divided by the best of ten "
-        "pooled starts; above 1 is worse."
+        "The objective ratio is the value that a method minimises, divided by that of "
+        "the best of ten pooled starts; above 1 is worse."
     )
     yield _picture("objective")
     yield "## Bytes and rounds"
     yield (
-        "The picture shows bytes sent by the busiest party, divided by those of the "
-        "table, and median rounds."
+        "The picture shows the bytes that the busiest party sends, divided by the bytes "
+        "of the table, and the median number of rounds."
     )
     yield _picture("bytes")
 
@@ -224,10 +224,10 @@ def _papers(measured: Measured) -> Iterator[str]:
     yield "## The papers' tables"
     yield (
         "A cell is *near* if it differs from the paper by at most two spreads (the larger "
-        "standard deviation, ours or the paper's) plus half a printed digit. Otherwise a "
-        "cause is *shown* by another cell that is near, or *stated*; a cell without a "
-        "cause is *beyond*, as 5 % are by chance. Each file has every cell's draws and "
-        "cause."
+        "standard deviation, ours or the paper's) plus half a printed digit. Otherwise "
+        "its cause is *shown* by another cell that is near, or only *stated*. A cell "
+        "without a cause is *beyond*; by chance, 5 % are. Each file has every cell's "
+        "draws and cause."
     )
     unexplained = [f"`{n}`" for n in TABLES if too_many_beyond(measured[n])]
     if unexplained:
@@ -256,7 +256,7 @@ def _papers(measured: Measured) -> Iterator[str]:
 def _baselines(measured: Measured) -> Iterator[str]:
     yield "## The papers' baselines"
     yield (
-        "The baselines of the papers, on the papers' tables; "
+        "We ran the papers' baselines on the papers' tables; "
         "[beside.csv](evidence/beside.csv) has every cell."
     )
     titles = {"baseline": "baseline", "cells": "cells", "near": "near its figures",
@@ -274,12 +274,12 @@ def _peers(measured: Measured) -> Iterator[str]:
     at = _conditions(measured)
     yield "## Peers"
     yield (
-        f"`python -m benchmarks.evidence --only peers` gives one table ({at['peer_rows']} rows × "
-        f"{at['peer_columns']} columns, {at['peer_parties']} parties, {at['peer_clusters']} "
-        "clusters) to each tool, in its own environment: "
-        f"{at['peer_updates']} updates of Lloyd's algorithm from the same start, except for "
-        "diffprivlib. Bytes are those on its loopback network: a tool in one process "
-        "sends none. *Ratio* (of inertia) and *ARI* (of labels) compare with pooled "
+        "`python -m benchmarks.evidence --only peers` runs each tool on the same table "
+        f"({at['peer_rows']} rows × {at['peer_columns']} columns, {at['peer_parties']} "
+        f"parties, {at['peer_clusters']} clusters), in its own environment. Every tool "
+        f"except diffprivlib performs {at['peer_updates']} Lloyd updates from the same "
+        "start. Bytes are counted on the tool's loopback network, so a tool in one "
+        "process sends none. *Ratio* (of inertia) and *ARI* (of labels) compare with pooled "
         "scikit-learn from the same start. Seconds include starting the tool."
     )
     titles = {"peer": "tool", "seconds": "seconds", "cpu": "CPU seconds",
