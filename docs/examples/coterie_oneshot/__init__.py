@@ -1,7 +1,7 @@
 """The protocol of one upload (Dennis, Li and Smith, "Heterogeneity for the win", 2021).
 
 Each party uploads the centres of its own clusters, the analyst clusters the centres, and
-each party finds its labels at home. Roles are named by strings, so that a process which
+each party computes its labels locally. Strings name the roles, so that a process that
 only reads messages imports no mathematics.
 """
 
@@ -32,7 +32,7 @@ _LEARNS = {"analyst": "Centres and sizes of each party.", "party": "All centres.
 
 
 class OneShotProtocol(ClusteringProtocol[OneShot]):
-    """Clusters of centres."""
+    """A protocol that clusters the centres of all parties."""
 
     title = "One shot"
     summary = "Each party uploads the centres of its rows, once."
@@ -43,8 +43,8 @@ class OneShotProtocol(ClusteringProtocol[OneShot]):
         "by-design": Risk(
             level=RiskLevel.DESIGN,
             harm=Harm.STATISTICS,
-            sentence="The analyst reads means of your rows by cluster, and their number.",
-            remedy="llf, whose sums are masked.",
+            sentence="The analyst reads the mean and the size of each of your clusters.",
+            remedy="Choose llf, whose sums are masked.",
             readers=tuple(_LEARNS.items()),
         )
     }
@@ -52,20 +52,20 @@ class OneShotProtocol(ClusteringProtocol[OneShot]):
     def check_params(self, params: OneShot, layout: Layout) -> None:
         """Refuse split columns."""
         if layout.n_column_groups > 1:
-            raise InvalidParameters("oneshot takes split rows.")
+            raise InvalidParameters("oneshot accepts only split rows.")
 
     def risks_of(self, params: OneShot, layout: Layout) -> Sequence[str]:
-        """Return the one risk code."""
+        """Return the only risk code."""
         return list(self.risks)
 
     def disclosures(self, params: OneShot, layout: Layout) -> frozenset[Disclosure]:
-        """Return means, to analyst and parties."""
+        """Declare that the analyst and the parties read means."""
         return disclosures_to(Reader.OUTSIDE, Kind.MEANS) | disclosures_to(
             Reader.GROUP, Kind.MEANS
         )
 
     def stages(self, params: OneShot, layout: Layout) -> Sequence[Stage]:
-        """Return the one stage."""
+        """Return the only stage."""
         from . import messages
 
         upload = Stage(
@@ -79,7 +79,7 @@ class OneShotProtocol(ClusteringProtocol[OneShot]):
         return (upload,)
 
     def reference(self) -> PooledReference[OneShot]:
-        """Return the example, and the pooled run."""
+        """Return the module with the example and the pooled method."""
         from . import reference
 
         return reference

@@ -1,4 +1,4 @@
-"""What the analyst asks first, and what follows from the answers."""
+"""The analyst's role: request the centres, then merge them."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ class Merger(AnalystRole[OneShot, messages.Centres]):
     """Clusters the centres of all parties."""
 
     def start(self, session: OneShotSession) -> Ask:
-        """Ask everybody for its centres."""
+        """Ask every party for its centres."""
         size = {
             "k": session.params.n_clusters,
             "m": session.member(session.slots[0]).n_columns,
@@ -29,7 +29,7 @@ class Merger(AnalystRole[OneShot, messages.Centres]):
         state: Record,
         contributions: Mapping[str, messages.Centres],
     ) -> Finish:
-        """Hand out the merged centres; parties label their rows themselves."""
+        """Return the merged centres to all parties, which label their rows themselves."""
         centres, sizes = (
             np.concatenate([getattr(each, name) for each in contributions.values()])
             for name in ("centres", "sizes")

@@ -1,4 +1,4 @@
-"""The equations, called by the roles and the reference alike."""
+"""The equations, which both roles and the reference use."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
 def cluster(X: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
-    """Return the centres (k, m) of rows (n, m)."""
+    """Return the centres (k, m) of the k-means clusters of rows (n, m)."""
     return kmeans(X, draw_starts(X, k, 10, rng), 300).centroids
 
 
@@ -25,5 +25,5 @@ def merge(centres: FloatArray, sizes: FloatArray, k: int) -> FloatArray:
 
 
 def label(X: FloatArray, centres: FloatArray) -> IntArray:
-    """Return the nearest centre of each row."""
+    """Return the number of the nearest centre of each row."""
     return nearest_centroids(X, centres)

@@ -1,4 +1,4 @@
-"""Every record that travels: ``Spec`` names sizes, which the analyst fixes."""
+"""All records that are sent; ``Spec`` names array sizes, which the analyst sets."""
 
 from typing import Annotated
 
@@ -7,23 +7,23 @@ from clustering_protocols.records.record import Record
 
 
 class Upload(Record):
-    """Task."""
+    """Task: send the centres of your clusters."""
 
     kind = "upload"
 
 
 class Centres(Record):
-    """Contribution: centres of own rows, and how many rows each has."""
+    """Contribution: the centres of a party's clusters, and their numbers of rows."""
 
     kind = "centres"
-    meaning = "Means of your rows, by cluster, and how many rows each is of."
+    meaning = "The mean of your rows in each cluster, and the number of these rows."
 
     centres: Annotated[FloatArray, Spec("k", "m")]
     sizes: Annotated[FloatArray, Spec("k", low=0)]
 
 
 class Result(Record):
-    """Result: the centres of the session."""
+    """Result: the centres of the session's clusters."""
 
     kind = "result"
 

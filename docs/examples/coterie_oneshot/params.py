@@ -1,4 +1,4 @@
-"""What the terms say."""
+"""The parameters in the terms."""
 
 from pydantic import Field
 
@@ -6,7 +6,7 @@ from clustering_protocols.contract import Params, PartyContext, SessionContext
 
 
 class OneShot(Params):
-    """How many clusters a party sends, and the session ends with."""
+    """The number of clusters of each party, and of the session."""
 
     n_clusters: int = Field(default=3, ge=1, le=100, description="Clusters.")
 

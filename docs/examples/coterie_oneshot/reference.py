@@ -1,4 +1,4 @@
-"""An example, and what the same method finds on pooled rows."""
+"""An example, and the same method on pooled rows."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from .params import OneShot
 
 
 def examples() -> Sequence[Example[OneShot]]:
-    """Return three clusters that lie far apart."""
+    """Return an example with three clusters that lie far apart."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 2)) + 20.0 * rng.integers(3, size=(90, 1))
     return [Example(params=OneShot(), layout=Layout.lattice(3), X=X)]
