@@ -1,8 +1,8 @@
 """Writes the commit into wheels and source distributions, and compiles the kernels.
 
-Hooks of hatchling. Where there is no git, as in an image, ``COTERIE_COMMIT`` says the
-commit. Where there is no C compiler, the wheel has no library: Coterie then computes the
-same in numpy, and ``coterie doctor`` says so.
+Hatchling calls this hook. Without git, as in an image, ``COTERIE_COMMIT`` is the commit.
+Without a C compiler, the wheel has no library; Coterie then computes the same results
+with numpy, and ``coterie doctor`` says so.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class BuildHook(BuildHookInterface[Any]):
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile; find the commit, unless a checkout is installed, where git says it."""
+        """Compile the kernels, and add the commit unless git can be asked at run time."""
         root = Path(self.root)
         program = runpy.run_path(str(root / "coterie" / "build.py"))
         build_kernels = program["build_kernels"]
