@@ -31,11 +31,11 @@ _LIMITS: Final = (
     ("maximum", "to {:,}"),
 )
 _EXITS: Mapping[int, str] = {
-    3: "refused at home by a guard, or a risk that is not accepted",
+    3: "refused locally by a guard, or because a risk is not accepted",
     4: "the session ended without a result",
     5: "the input cannot be used",
     6: "the analyst cannot be reached, or cannot answer now",
-    7: "the analyst refused, or it is not possible now",
+    7: "the analyst refused, or the request is not possible now",
 }
 
 
@@ -47,14 +47,14 @@ def page() -> str:
 def _lines() -> Iterator[str]:
     yield "# Every message"
     yield ""
-    yield "Written by `python -m benchmarks.messages`."
+    yield "`python -m benchmarks.messages` writes this page."
     yield ""
     yield "## What can go wrong"
     yield ""
     yield (
-        "The closed list that service and SDK share. A command prints the title, what "
-        "was expected and what came, and what to do; it ends with the code in front. "
-        "The service answers with the status and the name (RFC 9457)."
+        "The service and the SDK use this closed list. A command prints the title, the "
+        "expected and the actual value, and what to do, and exits with the code in the "
+        "heading. The service returns the status and the name (RFC 9457)."
     )
     for end, meaning in _EXITS.items():
         yield from ("", f"### Exit code {end}: {meaning}", "")
@@ -64,18 +64,18 @@ def _lines() -> Iterator[str]:
             if exit_code(each) == end:
                 cells = (f"`{each.slug}`", str(each.status), each.title, each.remedy)
                 yield f"| {' | '.join(cells)} |"
-    yield from ("", "## What may be set", "")
+    yield from ("", "## What can be set", "")
     yield (
-        "Of the service, by the environment: [administrator.md](administrator.md#settings). "
-        "Of a session, by its terms (`session create`):"
+        "Environment variables set the [service](administrator.md#settings). Terms set "
+        "these values for a session (`session create`):"
     )
     yield from ("", *HEADER)
     yield from fields(Deadlines, "deadlines.")
     yield from fields(Guards, "guards.")
     yield from ("", "## Risks", "")
     yield (
-        "A party accepts each by name, or does not join. Which of them a session brings "
-        "follows from its terms."
+        "A party accepts each risk of a session by name, or does not join. The terms of "
+        "a session determine its risks."
     )
     groups = {"Of any session": worst_first(RISKS)}
     for name, known in catalogue.catalogue().items():

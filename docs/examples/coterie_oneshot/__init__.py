@@ -44,7 +44,7 @@ class OneShotProtocol(ClusteringProtocol[OneShot]):
             level=RiskLevel.DESIGN,
             harm=Harm.STATISTICS,
             sentence="The analyst reads the mean and the size of each of your clusters.",
-            remedy="Choose llf, whose sums are masked.",
+            remedy="The protocol llf, whose sums are masked.",
             readers=tuple(_LEARNS.items()),
         )
     }

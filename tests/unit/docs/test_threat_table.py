@@ -15,7 +15,7 @@ PAGE = TESTS.parent / "docs" / "threat-tests.md"
 HEAD = """\
 # Attacks that tests try
 
-Written from the tests that carry `@pytest.mark.threat(number)`. `pytest -m threat` runs them all; `make thorough` repeats those that depend on chance. Tests whose outcome may depend on the database run on SQLite and on PostgreSQL. Numbers have gaps, because some attacks of the list do not apply here. [Security](security.md) says what is not defended: there a test shows that the attack succeeds.
+This page is generated from the tests that are marked with `@pytest.mark.threat(number)`. `pytest -m threat` runs them all; `make thorough` repeats those that depend on chance. Tests whose outcome may depend on the database run on SQLite and on PostgreSQL. Numbers have gaps, because some attacks of the list do not apply here. [Security](security.md) says what is not defended; there, tests show that the attack succeeds.
 
 Speed under attack is measured, not tested. `python -m benchmarks.speed answers` compares refusals (24) and lists of many sessions (71), and `python -m benchmarks.speed upload` sends a large upload (66).
 
