@@ -86,7 +86,7 @@ def deal(
             )
     if (classes is None) != (concentration is None):
         raise InvalidParameters(
-            "classes and concentration need each other.", field="concentration"
+            "give classes and concentration together.", field="concentration"
         )
     if classes is None or concentration is None:
         rows = np.array_split(rng.permutation(n_rows), layout.n_row_groups)
@@ -94,13 +94,13 @@ def deal(
         class_labels = np.asarray(classes)
         if class_labels.shape != (n_rows,):
             raise InvalidParameters(
-                f"{n_rows} rows need a class each; the shape is {class_labels.shape}.",
+                f"{n_rows} classes are needed; the shape is {class_labels.shape}.",
                 field="classes",
             )
         try:
             is_incomplete = (class_labels != class_labels).any()  # NaN
             is_incomplete |= None in class_labels.tolist()
-        except TypeError:  # the NA of pandas is neither equal nor unequal to itself
+        except TypeError:  # NA in pandas is neither equal nor unequal to itself
             is_incomplete = True
         if is_incomplete:
             raise InvalidParameters("some rows have no class.", field="classes")
@@ -146,7 +146,7 @@ def deal_classes(
         if min(map(len, rows)) >= fewest:
             return rows
     raise InvalidParameters(
-        f"{_TRIES:,} draws left some row group with fewer than {fewest} rows. Take a "
+        f"{_TRIES:,} draws left some row group with fewer than {fewest} rows. Use a "
         "larger concentration, or fewer row groups."
     )
 
@@ -159,7 +159,7 @@ def _read_table(table: Any) -> Any:
         frame = np.asarray(table)
         if frame.ndim != 2:
             raise InvalidParameters(
-                f"A table has rows and columns; this has the shape {frame.shape}.",
+                f"A table has rows and columns; this one has the shape {frame.shape}.",
                 field="table",
             )
     return frame

@@ -23,7 +23,7 @@ class FieldGroup(Value):
     def is_open(self) -> bool:
         """Return whether a field in the group has an error or a non-default value."""
         return any(group.is_open for group in self.groups) or any(
-            field.wrong or field.value not in ("", field.usual) for field in self.fields
+            f.error or f.value not in ("", f.default) for f in self.fields
         )
 
 
@@ -86,7 +86,7 @@ class VariableSource(Value):
     is_drafted: whether the proposal itself named this column.
     candidates: the columns of the table, the most similar name first.
     conversions: the names of the available conversions into the variable's unit.
-    options: the values that a text can stand for.
+    options: the values that a text can mean.
     asks: whether the user still has to make a decision about this variable.
     """
 
@@ -114,7 +114,7 @@ class VariableSource(Value):
         return self.proposal.type in {"number", "integer"}
 
     @property
-    def has_minus(self) -> bool:
+    def has_unusual_minus_sign(self) -> bool:
         """Return whether some numbers of the column have a minus sign other than ``-``."""
         is_in_table = self.is_drafted and self.proposal.minus is not None
         return is_in_table or self.mapping.minus is not None
@@ -152,7 +152,7 @@ class ColumnGroup(Value):
     elsewhere: form fields for the path of another table, or of a finished dictionary.
     variables: one :class:`party_sdk.tables.variables.Variable` per row.
     listed: the table that lists these variables; empty if the user types them.
-    notes, wrong: notes and error messages by row number, counted from 1.
+    notes, errors: notes and error messages by row number, counted from 1.
     """
 
     number: int = Field(ge=1)
@@ -161,4 +161,4 @@ class ColumnGroup(Value):
     variables: tuple[Any, ...] = ()
     listed: str = ""
     notes: dict[int, str] = Field(default={})
-    wrong: dict[int, str] = Field(default={})
+    errors: dict[int, str] = Field(default={})

@@ -92,30 +92,30 @@ def kind_of(schema: Schema) -> str:
 def fields_of(
     schema: Schema,
     values: Mapping[str, str] | None = None,
-    wrong: Mapping[str, str] | None = None,
+    errors: Mapping[str, str] | None = None,
     *,
     prefix: str = "",
 ) -> tuple[FormField, ...]:
     """Return a form field for each parameter in the schema, required ones first.
 
-    values: the current values by field name; an empty value stands for the default.
-    wrong: error messages by parameter name.
+    values: the current values by field name; an empty value means the default.
+    errors: error messages by parameter name.
     prefix: a prefix for the name of each field.
     """
-    values, wrong = values or {}, wrong or {}
+    values, errors = values or {}, errors or {}
     fields = [
-        _field(parameter, prefix, values.get(f"{prefix}{parameter.name}", ""), wrong)
+        _field(parameter, prefix, values.get(f"{prefix}{parameter.name}", ""), errors)
         for parameter in parameters_of(schema)
     ]
     return tuple(sorted(fields, key=lambda field: not field.required))
 
 
 def _field(
-    parameter: Parameter, prefix: str, value: str, wrong: Mapping[str, str]
+    parameter: Parameter, prefix: str, value: str, errors: Mapping[str, str]
 ) -> FormField:
     options = _choice_options(parameter.schema)
     kind, _, limits = parameter.kind.partition(" ")
-    usual = parameter.default_json.strip('"')
+    default = parameter.default_json.strip('"')
     return FormField(
         name=f"{prefix}{parameter.name}",
         label=parameter.name,
@@ -124,10 +124,10 @@ def _field(
         kind="choice" if options else "text",
         options=options,
         limits="" if options else f"{_TYPES.get(kind, kind)} {limits}".strip(),
-        usual="" if usual == "null" else usual,
+        default="" if default == "null" else default,
         required=parameter.is_required,
         value=value,
-        wrong=wrong.get(parameter.name, ""),
+        error=errors.get(parameter.name, ""),
     )
 
 

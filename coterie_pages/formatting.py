@@ -129,7 +129,7 @@ def cluster_rows(
         yield (
             name_cluster(cluster, report.names),
             *(
-                f"{n:,} ({format_share(n, sum(sizes))})"
+                f"{n:,} ({format_percent_of(n, sum(sizes))})"
                 for sizes in columns
                 for n in (sizes[cluster] if cluster < len(sizes) else 0,)
             ),
@@ -189,7 +189,7 @@ def shorten(value: Any) -> str:
     return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}…"
 
 
-def format_share(part: float, whole: float) -> str:
+def format_percent_of(part: float, whole: float) -> str:
     """Format ``part / whole`` as a percentage; a dash if ``whole`` is 0."""
     return f"{part / whole:.0%}" if whole else "–"
 
@@ -197,7 +197,7 @@ def format_share(part: float, whole: float) -> str:
 def name_institution(institution: NamedInstitution | None) -> str:
     """Return a description of an institution that does not include its key."""
     if institution is None:
-        return "anyone who holds the invitation"
+        return "anyone who has the invitation"
     if institution.known:
         return institution.name or "you, without a name"
     return (
@@ -233,10 +233,10 @@ def name_cluster(cluster: int, names: Sequence[str] = ()) -> str:
 
 
 def agreement_sentence(sheet: TermsSheet) -> str:
-    """Return the declaration that stands above the digest and the signature."""
+    """Return the declaration that is printed above the digest and the signature."""
     where = f" as {sheet.slot}" if sheet.slot else ""
     return (
-        f"We take part in {sheet.session}{where} and accept the sheet of this SHA-256 "
+        f"We take part in {sheet.session}{where} and accept the sheet with this SHA-256 "
         "digest, its risks and what it lists as sent:"
     )
 
@@ -267,7 +267,7 @@ def page_facts(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
 
 def sent_sentences(sheet: TermsSheet) -> Iterator[str]:
     """Yield the sentences about what is sent, for the page that a party signs."""
-    yield "No row and no id is sent as it is."
+    yield "No row or id is sent as it is."
     yield from (kind.meaning for kind in sheet.sent if kind.reach == "readable")
     if n_hidden := sum(kind.reach == "hidden" for kind in sheet.sent):
         kinds = "One kind" if n_hidden == 1 else f"{n_hidden} kinds"
@@ -283,9 +283,9 @@ def section_sentences(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
             yield caption.label, f"{sentence[:1].upper()}{sentence[1:]}."
 
 
-def format_percent(share: float | None) -> str:
-    """Format a share between 0 and 1 as a percentage; None becomes a dash."""
-    return "–" if share is None else f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
+def format_percent(part: float | None) -> str:
+    """Format a proportion between 0 and 1 as a percentage; None becomes a dash."""
+    return "–" if part is None else f"{part:.0%}" if part >= 0.1 else f"{part:.1%}"
 
 
 def format_time(time: datetime) -> str:
@@ -333,7 +333,7 @@ def figures_with_values(runs: Sequence[RunLine]) -> list[str]:
 
 
 def profile_cell(field: FieldProfile, line: int, *, quartiles: bool = True) -> str:
-    """Format a variable's mean and deviation, or shares of levels, as a table cell.
+    """Format a variable's mean and deviation, or its proportions of levels, as a cell.
 
     line: the index of a line of the profile, such as a cluster.
     quartiles: whether to append the quartiles.
@@ -364,7 +364,7 @@ _SMALLEST_P: Final = 0.001
 def format_intervals(field: Outcome, line: int) -> str:
     """Format the 95 % intervals of a described variable: of its mean, or of each level.
 
-    Of a yes-or-no variable only the share of yes is shown. At most 12 levels are shown.
+    A yes-or-no variable has only the interval of yes. At most 12 levels are shown.
     """
     if not field.levels:
         interval = field.means[line]

@@ -19,8 +19,8 @@ from clustering_protocols.wire.answers import RunLine
 class NamedInstitution(Value):
     """An institution with the fingerprint of its public key.
 
-    name: the name on its trusted card, or else the name that it gives itself; may be
-        empty.
+    name: the name on its trusted card, or otherwise the name that it gives itself; may
+        be empty.
     known: whether its card is trusted here, or the institution is the reader's own.
     """
 
@@ -102,7 +102,7 @@ class Matrix(Value):
 
     @property
     def heads(self) -> list[str]:
-        """Return the table headings: the names of the columns, or else numbers from 1."""
+        """Return the table headings: the names of the columns, or numbers from 1."""
         width = len(self.rows[0]) if self.rows else 0
         names = self.columns or tuple(str(number) for number in range(1, width + 1))
         return [f"#{name}" for name in names]
@@ -121,7 +121,7 @@ class Points(Value):
 
     x, y: the coordinates of the standardised rows on the two axes.
     labels: the cluster of each row; -1 if it is in no cluster.
-    explained: the share of the variance that each axis explains.
+    explained: the proportion of the variance that each axis explains.
     n_rows: the number of rows in the table, of which only some may be drawn.
     outlines: for a mixture, the ellipse of two standard deviations of each cluster.
     """
@@ -472,7 +472,7 @@ class VariableDrift(Value):
 
     shift: the difference of the means, in standard deviations of the clustered rows;
         None if that standard deviation is 0.
-    outside: the share of new rows that are outside the range of the clustered rows.
+    outside: the proportion of new rows outside the range of the clustered rows.
     """
 
     name: str
@@ -494,7 +494,7 @@ class NewRowsSummary(Value):
 
     n_rows, n_labelled: the number of new rows, and how many of them have a label.
     n_trained: the number of own rows that the session clustered.
-    outside: the share of new rows with a value outside the range of the clustered rows.
+    outside: the proportion of new rows with a value outside the clustered rows' range.
     by_chance: an upper bound on the mean of ``outside`` if the new rows have the same
         distribution as the clustered rows.
     farthest: the largest distance of a row to its centre; None if there are no centres.
@@ -556,8 +556,8 @@ class FormField(Value):
     options: the text to display for each value of a choice.
     kind: a ``choice`` may be left empty for the default; a ``tick`` is a checkbox.
     limits: the type of the value and its limits in words.
-    usual: the default value as text; empty if there is none.
-    wrong: the error message for the submitted value; empty if the value is valid.
+    default: the default value as text; empty if there is none.
+    error: the error message for the submitted value; empty if the value is valid.
     reloads: the form action to submit to when the value changes; empty for none.
     """
 
@@ -568,10 +568,10 @@ class FormField(Value):
     kind: Literal["text", "number", "choice", "long", "tick"] = "text"
     options: dict[str, str] = Field(default={})
     limits: str = ""
-    usual: str = ""
+    default: str = ""
     required: bool = False
     value: str = ""
-    wrong: str = ""
+    error: str = ""
     reloads: str = ""
 
     @property

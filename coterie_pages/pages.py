@@ -118,34 +118,34 @@ def _escape_control_characters(value: Any) -> Any:
 
 READING: Final[Mapping[str, str]] = {
     "inertia": "Sum of the squared distances of rows to the mean of their cluster. "
-    "It falls with every further cluster: look for where it stops falling fast.",
-    "simplified_silhouette": "How much nearer rows are to their own cluster's middle than "
+    "It falls with every additional cluster: look for where it stops falling fast.",
+    "simplified_silhouette": "How much nearer rows are to their own cluster's centre than "
     "to the next one's, from -1 to 1. The larger, the better; near 0 clusters touch.",
     "silhouette": "How much nearer rows are to the rows of their own cluster than to "
     "those of the next, from -1 to 1. The larger, the better; near 0 clusters touch.",
-    "calinski_harabasz": "How far clusters lie apart, against how wide they are. The "
-    "larger, the better; compare it between numbers of clusters only.",
+    "calinski_harabasz": "How far apart clusters are, relative to how wide they are. The "
+    "larger, the better; compare it only between numbers of clusters.",
     "davies_bouldin": "How much each cluster overlaps with the most similar one. The "
     "smaller, the better.",
     "partition_coefficient": "How clearly rows belong to one cluster rather than to "
     "several, up to 1. The larger, the better; it favours few clusters.",
-    "xie_beni": "How wide clusters are, against how near the two nearest are to each "
-    "other. The smaller, the better.",
+    "xie_beni": "How wide clusters are, relative to the distance between the two nearest. "
+    "The smaller, the better.",
     "criterion": "What the method maximises. Use it to compare starts and runs of one "
     "method, not different methods.",
-    "aic": "How well a mixture fits for the number of its parameters (Akaike). The "
+    "aic": "How well a mixture fits, given its number of parameters (Akaike). The "
     "smaller, the better; it favours many clusters.",
-    "bic": "How well a mixture fits for the number of its parameters (Schwarz). The "
+    "bic": "How well a mixture fits, given its number of parameters (Schwarz). The "
     "smaller, the better.",
-    "icl": "As BIC, but clusters that overlap count as worse. The smaller, the better.",
+    "icl": "Like BIC, but overlapping clusters count as worse. The smaller, the better.",
     "entropy": "How uncertain the memberships of rows are, from 0 to 1. The smaller, "
     "the better.",
     "gap": "How much tighter clusters are than in rows without clusters. The larger, the "
     "better; if even the largest gap is not above that of one cluster, there are none.",
     "stability": "How similar the clusters of two halves of the rows are, up to 1. The "
-    "larger, the better; well below 1, other rows would give other clusters.",
+    "larger, the better; well below 1, different rows would give different clusters.",
     "prediction_strength": "For the least predictable cluster of one half of the rows: the "
-    "share of pairs that the other half keeps together. Above .8 clusters are usually real.",
+    "fraction of pairs that the other half keeps together. Above 0.8 clusters are usually real.",
     "n_iter": "How many updates were made.",
     "converged": "Whether the updates converged. If not, allow more of them.",
 }

@@ -18,7 +18,7 @@ from clustering_protocols.wire.answers import RunLine
 from coterie_pages.formatting import (
     figures_with_values,
     format_number,
-    format_share,
+    format_percent_of,
     name_figure,
     profile_cell,
 )
@@ -96,12 +96,12 @@ def methods_of(report: RunReport | SessionReport) -> Iterator[str]:
     if changed:
         yield f"Parameters other than the defaults: {'; '.join(changed)}."
     if report.profiles:
-        yield "Profiles give means ± standard deviations with quartiles, or shares."
+        yield "Profiles give means ± standard deviations with quartiles, or proportions."
     if report.outcomes:
         yield (
-            "Described variables have intervals of 95 % (Student's t, Wilson), and tests "
-            "by one-way analysis of variance or Pearson's chi-squared, without correction "
-            "for their number."
+            "Described variables have 95 % confidence intervals (Student's t, Wilson), and "
+            "tests by one-way analysis of variance or Pearson's chi-squared, not corrected "
+            "for multiple testing."
         )
     digest = f", digest of the agreement {report.agreement[:16]}"
     yield f"Session {report.session}{digest * bool(report.agreement)}."
@@ -151,7 +151,7 @@ def describe_clusters(profiles: Sequence[Profile]) -> Mapping[int, str]:
             traits.setdefault(cluster, []).extend(_describe_traits(profile, line))
     return {
         cluster: "; ".join(texts[:_MAX_TRAITS])
-        or "near the mean of all in every variable"
+        or "near the overall mean in every variable"
         for cluster, texts in traits.items()
     }
 
@@ -161,7 +161,7 @@ def _describe_traits(profile: Profile, line: int) -> Iterator[str]:
         (deviation, row)
         for row in deviations(profile)
         if (deviation := row.values[line]) is not None
-        # skip the share of no, which the share of yes implies
+        # skip the proportion of no, which that of yes implies
         and not (row.field.levels == NO_YES and row.level == 0)
     ]
     rows.sort(key=lambda pair: -abs(pair[0]))
@@ -224,7 +224,7 @@ class PairedProfile(NamedTuple):
             return ""
         missing = self.profile.count_missing(field)
         return (
-            f"; {format_share(missing, self.profile.n_rows[0])} missing"
+            f"; {format_percent_of(missing, self.profile.n_rows[0])} missing"
             if missing
             else ""
         )
@@ -279,11 +279,11 @@ def doubts_of(report: RunReport | SessionReport) -> Iterator[str]:
             clusters = ", ".join(map(str, profile.others))
             yield f"The clusters {clusters} are too small to be shown alone and share a line."
     if any(profile.rounded for profile in report.profiles):
-        yield "Profiles that left their parties are rounded and hide small differences."
+        yield "Some profiles are rounded, which hides small differences."
     if report.measured is not None and report.measured[0] < _LOSSLESS:
         low, high = map(format_number, report.measured)
         yield (
-            "Clustering the pooled rows may give other clusters. On public data the "
+            "Clustering the pooled rows may give different clusters. On public data the "
             f"agreement was between {low} and {high}."
         )
     institutions = [seat.who for seat in report.seats if seat.who is not None]
@@ -301,12 +301,12 @@ def _doubts_of_figures(runs: Sequence[RunLine]) -> Iterator[str]:
         if isinstance(value, float) and value < _LEAST_SILHOUETTE:
             yield (
                 f"The clusters overlap (silhouette {format_number(value)}). Rows near a border "
-                "could as well belong to the next cluster."
+                "could just as well belong to the next cluster."
             )
             break
     stability = figures.get("stability")
     if isinstance(stability, float) and stability < _LEAST_STABILITY:
-        yield f"Two halves of the rows give other clusters (stability {format_number(stability)})."
+        yield f"Two halves of the rows give different clusters (stability {format_number(stability)})."
     if len(runs) > 1:
         yield (
             "The number of clusters was chosen on the same rows, so its quality measures "
@@ -373,7 +373,7 @@ def _is_stable(run: RunLine) -> bool:
 def _doubts_of_run(run: RunLine) -> Iterator[str]:
     if not _is_stable(run):
         value = format_number(run.figures.get("stability"))
-        yield f"Two halves of the rows give other clusters (stability {value})."
+        yield f"Two halves of the rows give different clusters (stability {value})."
     if small := [size for size in run.sizes if size <= _SMALL_CLUSTER]:
         yield f"Clusters of {_SMALL_CLUSTER} rows or fewer: {len(small)}."
     if run.figures.get("converged") is False:

@@ -389,11 +389,11 @@ def draw_heat_map(
 
 
 def draw_distributions(name: str, title: str, profile: Profile) -> Markup:
-    """Draw each described variable in a row: quartiles as a box or shares of levels."""
+    """Draw a row for each described variable: quartiles, or proportions of levels."""
     fields = profile.fields[:_MOST_ROWS]
     description = (
-        "A number has its mean as a mark, one standard deviation to both sides as a line "
-        "and quartiles as a box; levels have their shares. The table has the values."
+        "A number has its mean as a mark, one standard deviation on either side as a line "
+        "and quartiles as a box; levels have their proportions. The table has the values."
     )
     parts = (
         part
@@ -480,7 +480,7 @@ def draw_survival(
         parts += [
             element("polyline", points=_join_points(middle), class_=f"step {colour}")
         ]
-    description = "The share without the event over time; the table has the values."
+    description = "The proportion without the event over time; the table has values."
     size = (_WIDTH, plot.bottom + 60 + 20 * len(curves_shown))
     return picture(name, title, description, size, parts)
 

@@ -159,8 +159,8 @@ def audit_sentence(terms: Terms) -> str:
     if updates_of_100 is None:
         return ""
     return (
-        f"With 100 rows of yours at least {updates_of_100} updates fit your audit, with 1,000 rows "
-        f"{updates_of_1000}; more may fit, and 'sums_limit' decides how much may follow."
+        f"Your audit allows at least {updates_of_100} updates if you have 100 rows, and at least "
+        f"{updates_of_1000} if you have 1,000. 'sums_limit' sets how much the sums may determine."
     )
 
 
@@ -221,7 +221,7 @@ def _dictionary_fields(terms: Terms, own_slot: str) -> Iterator[DictionaryFields
 
 def _field_line(schema: Schema, field: Field, plan: ColumnPlan | None) -> FieldLine:
     codes = ", ".join(sorted(schema.missing_codes(field) - {""}))
-    values = [_describe_range(field), f"no value is {codes}" if codes else ""]
+    values = [_describe_range(field), f"missing if {codes}" if codes else ""]
     return FieldLine(
         name=field.name,
         title=field.title,
@@ -234,12 +234,12 @@ def _field_line(schema: Schema, field: Field, plan: ColumnPlan | None) -> FieldL
 
 def _describe_preparation(field: Field, plan: ColumnPlan | None) -> str:
     if field.role == "describe":
-        return "described in profiles alone, not clustered"
+        return "only described in profiles, not clustered"
     if plan is None:
         return ""
     treatment = plan.preparation.of(field).sentence
     if field.is_ordinal:
-        form = "the place of the level"
+        form = "the position of the level"
     elif field.is_category:
         form = "a column for each level"
     else:
@@ -315,7 +315,7 @@ def steps_of(terms: Terms) -> tuple[Step, ...]:
 
 
 def sent_kinds(terms: Terms) -> tuple[SentKind, ...]:
-    """Return the kinds of messages that parties send, those that others read first."""
+    """Return the kinds of messages that parties send, first those that others can read."""
     stages = _stages_of(terms)
     records = [exchange.answer for stage in stages for exchange in stage.exchanges]
     records += [envelope for stage in stages for envelope in stage.envelopes]

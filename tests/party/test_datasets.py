@@ -103,9 +103,9 @@ def test_what_is_dealt_out_is_fitted_and_drawn_again() -> None:
     [
         ({"layout": (200, 1)}, "150 rows are too few: 400 are needed"),
         ({"layout": (1, 5)}, "4 columns are too few"),
-        ({"concentration": 0.5}, "classes and concentration need"),
-        ({"classes": CLASSES}, "need each other"),
-        ({"classes": CLASSES[:9], "concentration": 1.0}, "150 rows need a class each"),
+        ({"concentration": 0.5}, "classes and concentration together"),
+        ({"classes": CLASSES}, "classes and concentration together"),
+        ({"classes": CLASSES[:9], "concentration": 1.0}, "150 classes are needed"),
         ({"classes": CLASSES, "concentration": 0.0}, "a number above 0"),
         ({"classes": [np.nan, *CLASSES[1:]], "concentration": 1.0}, "have no class"),
         *(

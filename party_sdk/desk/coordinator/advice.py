@@ -110,9 +110,9 @@ def _question_fields(form: Form, wrong: Mapping[str, str]) -> dict[str, Any]:
             kind="choice" if question.answers else "number",
             options=dict(question.answers),
             required=name != _ROWS,
-            usual=question.default or "",
+            default=question.default or "",
             value=form.get(name) or question.default or "",
-            wrong=wrong.get(name, ""),
+            error=wrong.get(name, ""),
         )
         for name, question in {**QUESTIONS, _ROWS: rows}.items()
     ]

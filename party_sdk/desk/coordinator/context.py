@@ -110,7 +110,7 @@ def get_analyst(
             hint="As its administrator gave it, e.g. https://analyst.example.",
             required=True,
             value=connection.url if url is None else url,
-            wrong=wrong_url,
+            error=wrong_url,
         ),
         given=bool(connection.key),
         environment=connection.environment,

@@ -212,10 +212,10 @@ def _request_fields(draft: Draft, *groups: Group) -> Iterator[FormField]:
                     for value, text in choices.items()
                 },
                 limits=limits,
-                usual=usual,
+                default=usual,
                 required=name == "title",
                 value=draft.get(name),
-                wrong=draft.wrong.get(name, ""),
+                error=draft.wrong.get(name, ""),
             )
 
 
@@ -262,7 +262,7 @@ def _build_column_groups(draft: Draft) -> Iterator[ColumnGroup]:
             variables=(*rows, *_blank_rows(draft, number, table)),
             listed=table.key,
             notes=notes,
-            wrong={
+            errors={
                 int(name.removeprefix(slot)): why
                 for name, why in draft.wrong.items()
                 if name.startswith(slot)
@@ -288,9 +288,9 @@ def _table_fields(draft: Draft, number: int, table: TableDraft) -> Iterator[Form
         "value of a row.",
         kind="choice",
         options={name: name for name in (*names, table_name) if name},
-        usual="no table: type the variables",
+        default="no table: type the variables",
         value=table_name,
-        wrong=wrong,
+        error=wrong,
         reloads="variables",
     )
     if table.path is not None:
@@ -321,7 +321,7 @@ def _other_file_fields(draft: Draft, number: int) -> Iterator[FormField]:
             label=label,
             hint=hint,
             value=draft.get(f"{name}.{number}"),
-            wrong=draft.wrong.get(f"{name}.{number}", ""),
+            error=draft.wrong.get(f"{name}.{number}", ""),
         )
 
 
@@ -336,7 +336,7 @@ def choose_keys(draft: Draft, field: FormField) -> dict[str, Any]:
     """
     keys: Sequence[str] = draft.match_keys
     lines: tuple[KeyPreview, ...] = ()
-    wrong, wrong_keys = "", field.wrong
+    wrong, wrong_keys = "", field.error
     try:
         if draft.get(_PEOPLE):
             keys, lines = _preview_keys(draft, keys)
@@ -353,16 +353,16 @@ def choose_keys(draft: Draft, field: FormField) -> dict[str, Any]:
             hint="Keys are proposed from its columns and tried on its rows. Only the keys "
             "go into the terms.",
             value=draft.get(_PEOPLE),
-            wrong=wrong,
+            error=wrong,
         ),
         "field": field.model_copy(
             update={
                 "kind": "long",
                 "hint": f"One per line, in order of precedence. {field.hint}",
                 "limits": "",
-                "usual": "",
+                "default": "",
                 "value": "\n".join(keys),
-                "wrong": wrong_keys,
+                "error": wrong_keys,
             }
         ),
         "lines": lines,

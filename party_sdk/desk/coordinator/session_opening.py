@@ -238,7 +238,7 @@ def get_inviting(request: Request, coordinator: Coordinator) -> Response:
     return render_page(request, page)
 
 
-def _folder_field(request: Request, wrong: str = "") -> FormField:
+def _folder_field(request: Request, error: str = "") -> FormField:
     return FormField(
         name="folder",
         label="A folder for the invitations",
@@ -246,5 +246,5 @@ def _folder_field(request: Request, wrong: str = "") -> FormField:
         f"Relative paths start at {desk_of(request).tables}. Without a folder they are "
         "only on the next page.",
         value=form_of(request).get("folder").strip(),
-        wrong=wrong,
+        error=error,
     )

@@ -232,7 +232,7 @@ def limit_fields(party: AddressedParty, table_form: TableForm) -> FieldGroup:
             kind="number",
             hint=f"{sentence} Leave it empty to use your policy's value.",
             value=typed.get(name, ""),
-            wrong=needs,
+            error=needs,
         )
         for name, (sentence, needs) in numbers.items()
     ]

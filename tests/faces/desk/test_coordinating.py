@@ -394,7 +394,7 @@ def test_a_table_that_changed_meanwhile_changes_no_terms(
     table = desk.desk.tables / "pilot.csv"
     table.write_text("id,a,b\np,1.5,2.5\nq,2.5,0.5\nr,0.5,1.5")
     review = drafted(desk, {"b": {"role": "describe"}}, ids_1="id")
-    assert "described in profiles alone" in texts(review)
+    assert "only described in profiles" in texts(review)
     table.write_text("id,a,c\np,1.5,2.5\nq,2.5,0.5\nr,0.5,1.5")
     made = open_reviewed(desk, review)
     terms = coordinator.session(made[0].session).terms

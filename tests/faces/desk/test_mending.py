@@ -109,7 +109,7 @@ def test_a_table_is_mended_before_any_invitation(
     page = browser.post("/tables/mapping", {**fields, **same})
     assert "'age' and 'cpeptide' come from one column" in texts(page)
     mended = browser.post("/tables/mapping", {**fields, f"limits.{number}": "half"})
-    assert "Keep the mapping as a file" in texts(mended)
+    assert "Save the mapping as a file" in texts(mended)
     assert "As the dictionary reads them" in texts(mended)
     kept = browser.post("/tables/mapping/file", sent(mended, "/mapping/file"))
     assert "attachment" in kept.headers["Content-Disposition"]

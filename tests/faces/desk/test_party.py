@@ -72,7 +72,7 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     online: Terminal, browser: DeskBrowser, rows: Path
 ) -> None:
     session, invitation = opened(online)
-    assert "You take part in no session yet" in texts(browser.get("/"))
+    assert "You are not in any session yet" in texts(browser.get("/"))
     terms = given(browser, f"Dear all,\n\n  {invitation[:60]}\n{invitation[60:]}\n")
     assert "Who reads what" in texts(terms)
     assert all(texts(terms).count(code) == 2 for code in RISKS), "page and annex"
@@ -96,7 +96,7 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     with supervise(browser.desk.home):
         wait_for(lambda: agrees(order_of(browser, session)))
     result = browser.get(place)
-    assert "Your rows, drawn" in result.text
+    assert "Plot of your rows" in result.text
     assert "What was sent" in texts(result)
     assert next(each.text for each in tree(result).iter("option")) == "csv"
     kept = browser.desk.home / "kept.csv"
@@ -199,7 +199,7 @@ def test_after_a_withdrawal_what_leaves_is_asked_and_a_no_ends_it(
         assert asked is not None
         shown = browser.get(place)
         assert "everything else that the sheet lists" in texts(shown)
-        assert "<title>(!) Waits for you: " in shown.text
+        assert "<title>(!) Waiting for you: " in shown.text
         assert "Waiting for you" in texts(browser.get("/"))
         said = browser.post(f"{place}/answer", {"question": asked.id})
         assert "Say yes or no" in texts(said)
@@ -219,7 +219,7 @@ def test_the_desk_goes_on_where_the_command_line_stopped(
     assert "continues here with a table" in texts(browser.get("/"))
     place = PLACE.format(typed)
     assert rows.name in texts(browser.follow(browser.get(place)))
-    assert "Go on" in texts(browser.get(f"{place}/terms"))
+    assert "Continue" in texts(browser.get(f"{place}/terms"))
     ordered(browser, typed, rows, notify="desk@ward.example, night@ward.example")
     stored = order_of(browser, typed).order()
     assert stored.notify == ("desk@ward.example", "night@ward.example")

@@ -28,7 +28,7 @@ def test_a_session_is_watched_extended_and_cancelled(
     assert "<script>document" not in page.text
     assert "north, south, west" in said
     assert "North Clinic" in said
-    assert "the chain holds" in said
+    assert "the chain is intact" in said
     assert 'data-hx-get="/drawn/sessions' in page.text
     before = coordinator.session(session).status().deadline
     assert desk.post(f"{here}/deadline", {"days": "7"}).status_code == 303
@@ -62,7 +62,7 @@ def test_a_page_reads_the_audit_once(
     monkeypatch.setattr(hash_chain, "read", read)
     session.audit()
     before = read.call_count
-    assert "the chain holds" in texts(desk.get(f"/sessions/{session.id}"))
+    assert "the chain is intact" in texts(desk.get(f"/sessions/{session.id}"))
     assert read.call_count == 2 * before + 1
 
 

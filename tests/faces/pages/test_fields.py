@@ -60,8 +60,8 @@ def test_a_field_keeps_its_input_and_shows_its_error() -> None:
     )
     found = {field.name: field for field in fields}
     assert fields[0].name == "param.n_clusters"
-    assert (fields[0].value, fields[0].wrong) == ("many", "Give a whole number.")
+    assert (fields[0].value, fields[0].error) == ("many", "Give a whole number.")
     assert found["param.anchor.kind"].value == "uniform"
-    assert found["param.anchor.kind"].usual == "gaussian"
+    assert found["param.anchor.kind"].default == "gaussian"
     assert [*found["param.predictor"].options.values()] == ["yes", "no"]
     assert found["param.n_init"].limits == "A whole number from 1 to 1000"

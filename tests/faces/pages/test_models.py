@@ -211,9 +211,9 @@ def test_codes_that_stand_for_no_value_are_said() -> None:
     terms = read_terms(page_models.terms_text()).model_copy(update=update)
     [group] = terms_sheet._dictionary_fields(terms, "")
     assert [field.range for field in group.fields] == [
-        "no value is 17",
-        "no value is 1900-01-01",
-        "0 to 120; no value is 1900-01-01",
+        "missing if 17",
+        "missing if 1900-01-01",
+        "0 to 120; missing if 1900-01-01",
     ]
 
 

@@ -62,7 +62,7 @@ def test_a_keyboard_alone_reaches_table_and_refusal(
             assert "How it was read" in page.inner_text("main")
             reached(page, "Decline")
             page.keyboard.press("Enter")
-            reached(page, "Why, in a line")
+            reached(page, "Reason, in one line")
             page.keyboard.insert_text("no hands free")
             entered(page, "Decline")
             assert "no hands free" in page.inner_text("main")

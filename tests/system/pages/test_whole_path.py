@@ -116,7 +116,7 @@ def test_a_whole_session_needs_no_typed_command(
         pressed(page, "Yes, 3 clusters")
         completed = page.locator("dl.glance dd", has_text="completed")
         agreed(parties.values(), until=completed)
-        assert "the chain holds" in page.inner_text("main")
+        assert "the chain is intact" in page.inner_text("main")
         seen(coordinator.look, "completed")
         page.get_by_role("link", name="Report", exact=True).click()
         seen(coordinator.look, "report")

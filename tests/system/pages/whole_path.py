@@ -170,7 +170,7 @@ class AtCoordinator:
         seen(self.look, "analyst")
         page.get_by_label("Address of the analyst").fill(analyst.url)
         page.get_by_label("A coordinator's key").fill(analyst.key)
-        pressed(page, "Go on")
+        pressed(page, "Continue")
         seen(self.look, "sessions-none")
 
     def advised(self) -> None:
@@ -181,7 +181,7 @@ class AtCoordinator:
         pressed(page, "See what fits")
         seen(self.look, "advice")
         fit = page.locator(".fit", has_text="llf, cmeans")
-        fit.get_by_role("link", name="Open a session with this").click()
+        fit.get_by_role("link", name="Open a session with this method").click()
 
     def opened(self, title: str, titles: tuple[str, ...], table: str) -> dict[str, str]:
         """Fill in the form, read the terms, open; return the invitations by slot."""
@@ -250,7 +250,7 @@ class AtParty:
     def declines(self, reason: str) -> None:
         page = self.page
         page.locator("summary", has_text="Decline").click()
-        page.get_by_label("Why, in a line").fill(reason)
+        page.get_by_label("Reason, in one line").fill(reason)
         pressed(page, "Decline")
         self.look.check()
 
@@ -300,7 +300,7 @@ class AtParty:
         """The safety number that this desk asks about, as it is read to the others."""
         page = self.page
         page.get_by_role("heading", name="Do all parties see the same").wait_for()
-        assert page.title().startswith("(!) Waits for you")
+        assert page.title().startswith("(!) Waiting for you")
         self.questions += 1
         seen(self.look, "number")
         return page.locator(".digits").inner_text()
