@@ -112,7 +112,7 @@ def deal(
     parts = [(rows[slot.row], columns[slot.column]) for slot in layout.slots]
     return Dealt(
         layout=layout,
-        tables=[_take_part(matrix, *part) for part in parts],
+        tables=[_select(matrix, *part) for part in parts],
         rows=[numbers for numbers, _ in parts],
         columns=[numbers for _, numbers in parts],
     )
@@ -165,7 +165,7 @@ def _read_table(table: Any) -> Any:
     return frame
 
 
-def _take_part(table: Any, rows: IntArray, columns: IntArray) -> Any:
+def _select(table: Any, rows: IntArray, columns: IntArray) -> Any:
     if isinstance(table, nw.DataFrame):
         return table[rows.tolist(), columns.tolist()].to_native()
     return table[rows][:, columns]

@@ -102,7 +102,7 @@ class VariableSource(Value):
     asks: bool = False
 
     @property
-    def written(self) -> str:
+    def number_format(self) -> str:
         """Return the mapping's thousands separator, ``_`` and decimal sign, or ''."""
         if not self.mapping.sets_signs:
             return ""

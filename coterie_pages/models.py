@@ -152,7 +152,7 @@ class LoggedLine(Value):
         return cls.model_validate(fields | more)
 
     @property
-    def attempted(self) -> str:
+    def round_and_attempt(self) -> str:
         """Return the round number, followed by the attempt if it is not the first."""
         suffix = f".{self.attempt}" if self.attempt > 1 else ""
         return f"{self.round}{suffix}" if self.round else ""
