@@ -217,7 +217,7 @@ class AtCoordinator:
         for section in page.locator("main section").all():
             slot = str(section.get_attribute("aria-label")).split()[-1]
             found[slot] = section.locator("textarea").input_value()
-        page.get_by_role("link", name="Go on to the session").click()
+        page.get_by_role("link", name="Continue to the session").click()
         return found
 
     def invited_anew(self, title: str) -> str:
