@@ -302,6 +302,6 @@ def test_what_is_not_stable_comes_behind_what_is() -> None:
         measures = {"stability": (stability, 0.4), "simplified_silhouette": (0.3, 0.5)}
         found: Any = suggest_run(lines(**measures))
         assert found.n_clusters == n_clusters
-    assert "other clusters" in found.doubts[0]
+    assert "different clusters" in found.doubts[0]
     assert suggest_run(lines(inertia=(3.0, 2.0))) is None, "nothing compares runs"
     assert suggest_run(lines(simplified_silhouette=(0.5,))) is None

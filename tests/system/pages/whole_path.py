@@ -228,7 +228,7 @@ class AtCoordinator:
         pressed(page, "Make invitations")
         [box] = page.locator("textarea").all()
         invitation = box.input_value()
-        page.get_by_role("link", name="Go on to the session").click()
+        page.get_by_role("link", name="Continue to the session").click()
         return invitation
 
 
