@@ -45,7 +45,7 @@ def _import_protocol(module: str) -> ClusteringProtocol[Any]:
         ) from error
     if not has_examples:
         raise InvalidParameters(
-            f"The protocol of {module!r} has no example, so what it discloses was never "
+            f"The protocol of {module!r} has no example, so its disclosures were never "
             "measured. Ask its author for one.",
             field="protocol_packages",
         )
@@ -94,7 +94,7 @@ def find_protocol(params: Params) -> ClusteringProtocol[Any]:
 
 
 def protocol_risks(name: str) -> dict[str, Risk]:
-    """Return every risk that a protocol can have, by code and with the worst first."""
+    """Return every risk that a protocol can have by its code, with the worst first."""
     risks = protocol(name).risks
     return worst_first({f"{name}.{code}": risk for code, risk in risks.items()})
 

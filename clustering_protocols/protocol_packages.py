@@ -1,4 +1,4 @@
-"""Protocol locations: the folders of this package, and distributions that are enabled.
+"""Protocol locations: the folders of this package, and enabled distributions.
 
 An installed distribution that the operator has not named is ignored, and its metadata
 is not read.
@@ -80,13 +80,13 @@ def _read_entry_points(package: str) -> Iterator[tuple[str, str]]:
         entries = metadata.distribution(package).entry_points.select(group=GROUP)
     except (metadata.PackageNotFoundError, ValueError):
         raise InvalidParameters(
-            f"The protocol package {package!r} is named, and is not installed here. "
+            f"The protocol package {package!r} is named but not installed here. "
             "Install it, or remove its name.",
             field="protocol_packages",
         ) from None
     if not entries:
         raise InvalidParameters(
-            f"The package {package!r} is named, and has no protocol: it has no entry "
+            f"The package {package!r} is named but has no protocol: it has no entry "
             f"point in the group {GROUP!r}.",
             field="protocol_packages",
         )
@@ -101,7 +101,7 @@ def _check_entry(
     )  # a late import: only packages need it
 
     if not _NAME.fullmatch(name) or name == session_risks.PREFIX:
-        problem = "use at most 32 small letters, digits and '_', and not 'house'"
+        problem = "use at most 32 lower-case letters, digits and '_', and not 'house'"
     elif name in modules:
         problem = f"a protocol of {modules[name]!r} has this name"
     elif not _MODULE.fullmatch(module):

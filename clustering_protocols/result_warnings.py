@@ -1,9 +1,9 @@
 """Warnings about results and terms, in sentences for the people who rely on them.
 
 Some fields can be recognised in rows that were rotated, reflected and shifted: rounded
-numbers lie on a lattice, fields with few values lie on parallel planes, and rows with
-the same imputed value lie in one plane. These properties survive any such motion, so a
-reader of the rows may find the axes of these fields
+numbers lie on a lattice, fields with few distinct values put the rows on parallel
+planes, and rows with the same imputed value lie in one plane. These properties survive
+any such motion, so a reader of the rows may find the axes of these fields
 (``tests/protocols/omnifc/test_rounded.py``).
 """
 
@@ -54,7 +54,7 @@ def find_field_warnings(
     dictionary: Sequence[Schema],
     plans: Sequence[ColumnPlan],
 ) -> list[str]:
-    """Return warnings about fields that show in disguised rows, or make distances tie.
+    """Return warnings about fields that disguised rows reveal, or that make distances tie.
 
     dictionary: the schema of each column group.
     plans: the plan of each column group; empty if the terms have no preparation.
@@ -88,15 +88,16 @@ def find_field_warnings(
         )
     if with_few_values:
         warnings.append(
-            "Yes or no and levels may show the analyst which directions are "
-            f"{_list_names(with_few_values)}. Leave out fields that must not show."
+            "Yes-or-no and categorical fields may show the analyst which directions are "
+            f"{_list_names(with_few_values)}. Leave out fields that must not be recognised."
         )
     spectral = getattr(params, "algorithm", "") == "spectral"
     if spectral and len(with_few_values) == len(fields):
         warnings.append(
-            "Spectral clustering joins each row with its ten nearest. With yes or no and "
-            "levels alone, many rows are equally near, and rounding chooses between "
-            "them: labels may differ from those of pooled rows. Take another algorithm."
+            "Spectral clustering joins each row with its ten nearest. If all fields are "
+            "yes-or-no or categorical, many rows are equally near, and rounding chooses "
+            "between them: labels may differ from those of pooled rows. Choose another "
+            "algorithm."
         )
     if imputed:
         warnings.append(
@@ -155,8 +156,8 @@ def find_result_warnings(
         sentences += _size_warnings(counts)
     if favours_one_cluster(runs):
         sentences.append(
-            "No clusters: the gap statistic says that all rows are one cluster; what was "
-            "found are parts of it."
+            "No clusters: the gap statistic says that all rows are one cluster; the "
+            "clusters found are parts of it."
         )
     if figures is not None and figures.converged is False:
         n = figures.n_iter
@@ -164,8 +165,8 @@ def find_result_warnings(
         advice = ": raise max_iter."
         if protocol.rows_limit_updates and n and n < getattr(params, "max_iter", 0):
             advice = (
-                ", and the rows allow no more. It takes more rows, or fewer clusters; of "
-                "categories alone, more fields or levels."
+                ", and the rows allow no more updates. Use more rows or fewer clusters; if "
+                "all fields are categorical, more fields or levels also help."
             )
         sentences.append(f"Clusters still moved{updates}{advice}")
     return [*sentences, *protocol.cautions_of(params, layout, counts)]
@@ -182,8 +183,8 @@ def _size_warnings(sizes: Sequence[int]) -> list[str]:
     if tiny and len(sizes) > 1:
         sentences.append(
             f"{tiny} of {len(sizes)} clusters have one or two rows: outliers? Correct or "
-            "leave out such rows (a column's declared range finds them), or take 'omnifc' "
-            "with kmedoids or hdbscan, which outliers pull less."
+            "leave out such rows (a column's declared range finds them), or use 'omnifc' "
+            "with kmedoids or hdbscan, which outliers affect less."
         )
     return sentences
 

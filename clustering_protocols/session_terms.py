@@ -117,8 +117,8 @@ def _check_terms_fit(params: Params, terms: Terms) -> None:
     drops = any(len(plan.fields_by_missing("drop")) for plan in plans)
     if drops and shared and not params.selects_rows:
         raise InvalidParameters(
-            "if several parties hold the same rows, all have to leave "
-            "out a row in which one lacks a value. With alignment.method ecdh "
+            "if several parties hold the same rows, all must leave out "
+            "a row in which one lacks a value. With alignment.method ecdh "
             "they find the rows that are complete everywhere.",
             field="preparation",
         )
@@ -130,7 +130,7 @@ def _check_described(params: Params, terms: Terms) -> None:
     if not params.describes:
         if any(leaves):
             raise InvalidParameters(
-                "only a description can leave missing values; impute them, or drop "
+                "only a description can leave values missing; impute them, or drop "
                 "their rows.",
                 field="preparation",
             )
@@ -181,8 +181,8 @@ def _check_release(params: Params, terms: Terms) -> None:
     protocol = catalogue.protocol(terms.protocol.name)
     if protocol.quorum(params, terms.layout) < len(terms.layout.slots):
         raise InvalidParameters(
-            "profiles need all parties to the end, and these parameters let a "
-            "session end without some.",
+            "profiles need all parties to the end, but these parameters let a "
+            "session end without some of them.",
             field="release",
         )
 
@@ -259,7 +259,7 @@ def check_version(terms: Terms) -> None:
 
 
 def risks_of_terms(terms: Terms) -> dict[str, Risk]:
-    """Return the risks that the terms list, keyed by code and with the worst first.
+    """Return the risks that the terms list by their codes, with the worst first.
 
     Raises what :func:`check_terms` raises, because only valid codes have sentences.
     """

@@ -19,14 +19,14 @@ from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 _EQUAL: Final = 1e-9
-"""Rows count as equal if they differ by less than this share of the widest range."""
+"""Rows count as equal if they differ by less than this fraction of the widest range."""
 
 
 def dbscan(X: FloatArray, eps: float, min_samples: int, most_pairs: int) -> IntArray:
     """Return the cluster label (n,) of each row of X (n, width); noise gets -1.
 
     eps: the distance within which two rows are neighbours.
-    min_samples: the least number of neighbours of a core row, including the row itself.
+    min_samples: the minimum number of neighbours of a core row, including itself.
     most_pairs: the largest number of pairs of neighbours that fits into memory.
 
     Raises ProtocolFailed if more pairs than ``most_pairs`` are neighbours.
@@ -35,7 +35,7 @@ def dbscan(X: FloatArray, eps: float, min_samples: int, most_pairs: int) -> IntA
     pairs = int(np.sum(counts))
     if pairs > most_pairs:
         raise ProtocolFailed(
-            f"{pairs} pairs of rows lie within eps = {eps:g}; there is room for "
+            f"{pairs} pairs of rows lie within eps = {eps:g}; memory suffices for "
             f"{most_pairs}. Choose a smaller eps, or a larger memory_limit."
         )
     # scikit-learn's brute-force search would lose digits of small distances
@@ -71,9 +71,9 @@ def hdbscan(X: FloatArray, min_cluster_size: int, min_samples: int) -> IntArray:
     If scikit-learn gives equal rows different labels, all of these rows get the label
     that is most frequent among them.
 
-    min_cluster_size: the least number of rows in a cluster.
-    min_samples: density at a row is measured by the distance to the row's nearest row
-        with this number, where number 1 is the row itself.
+    min_cluster_size: the minimum number of rows in a cluster.
+    min_samples: which nearest row's distance measures the density at a row; the first
+        nearest row is the row itself.
     """
     model = HDBSCAN(
         min_cluster_size=min_cluster_size,

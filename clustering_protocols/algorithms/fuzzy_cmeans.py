@@ -1,4 +1,4 @@
-"""Fuzzy c-means from given initial centroids, which a run on pooled data can reuse.
+"""Fuzzy c-means from explicit initial centroids, which a run on pooled data can reuse.
 
 J. C. Bezdek, "Pattern recognition with fuzzy objective function algorithms", 1981. Each
 iteration makes one pass over the rows. Memberships are stored only after the last

@@ -1,4 +1,4 @@
-"""k-means from given initial centroids.
+"""k-means from explicit initial centroids.
 
 The initial centroids are rows, given by their indices, so that a clustering of pooled
 data can start from the same rows. Lloyd's iteration (:mod:`.lloyd`) agrees with
@@ -91,7 +91,7 @@ def kmeans(
     max_iter: int,
     engine: Engine = ONE_THREAD,
 ) -> Clustering:
-    """Run Lloyd's iteration from each row of ``starts``; return the run of least inertia.
+    """Run Lloyd's iteration from each row of ``starts``; return the best run.
 
     If there are at least ``2 * RACE_ROWS`` rows, all starts first run on ``RACE_ROWS``
     evenly spaced rows, and only the best one continues with all rows.
@@ -143,7 +143,7 @@ def _choose_start_on_sample(
 def nearest_centroids(X: FloatArray, centroids: FloatArray) -> IntArray:
     """Return the number (n,) of the centroid nearest to each row of X (n, width).
 
-    If several centroids are exactly as near, the lowest number is returned.
+    If several centroids are exactly equally near, the lowest number is returned.
     """
     from sklearn.metrics import pairwise_distances_argmin  # parties rarely need it
 

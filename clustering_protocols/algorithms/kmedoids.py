@@ -39,7 +39,7 @@ def draw_medoids(
 
 
 def kmedoids(condensed: FloatArray, starts: IntArray, max_iter: int) -> Medoids:
-    """Improve each set of initial medoids by swaps and return the run of least loss.
+    """Improve each set of initial medoids by swaps; return the run with the lowest loss.
 
     condensed: float64 (n (n - 1) / 2,); the distances in condensed form.
     starts: int64 (n_init, n_clusters); the row indices of the initial medoids.

@@ -30,7 +30,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from .row_kernels import absolute_sums, nearest_sums, reach, update_nearest
 
 WORTH_A_THREAD: Final = 10**7
-"""The least rows × features × clusters for which an engine's threads share an iteration.
+"""The smallest rows × features × clusters at which threads share an iteration.
 
 A single thread does this much work in a few milliseconds. Threads wait for each other
 after each iteration, and with less work, or on a busy machine, they mostly wait.
@@ -151,7 +151,7 @@ class ScaledRows:
         """Return the rows that are farthest from their nearest centroids, farthest first.
 
         The result (r, 3) lists at most ``limit`` rows: the index of the row, its label,
-        and its squared distance to the centroid. Rows on a centroid are left out.
+        and its squared distance to the centroid. Rows on a centroid are excluded.
         """
         far = np.empty((0, 3))
         kernel = partial(_farthest_in_block, self.units, V, limit)

@@ -3,7 +3,7 @@
 Some rows are drawn uniformly, every row joins the group of the nearest drawn row, and
 the mean of a group represents its rows. This takes one pass over the rows, a block at a
 time. The method is KASP (D. Yan, L. Huang, M. I. Jordan, "Fast approximate spectral
-clustering", 2009) with one update of k-means, after which representatives are less
+clustering", 2009) with one update of k-means, which makes the representatives less
 random than drawn rows.
 """
 

@@ -49,7 +49,7 @@ class Problem(Enum):
     AGREEMENT_MISMATCH = Facts(
         422,
         "The message belongs to another agreement, session or slot",
-        "Stop, and ask the coordinator whether this is their session; a program answers the task of GET …/task, under its agreement.",
+        "Stop, and ask the coordinator whether this is their session; a program must answer the task of GET …/task, under its agreement.",
     )
     VERSION_MISMATCH = Facts(
         422,
@@ -95,8 +95,8 @@ class Problem(Enum):
     QUOTA_REACHED = Facts(
         403,
         "The coordinator's quota is used up",
-        "The coordinator ends or deletes sessions, or asks the administrator for a larger "
-        "quota; then try again.",
+        "The coordinator must end or delete sessions, or ask the administrator for a "
+        "larger quota; then try again.",
     )
     NOT_FOUND = Facts(
         404,
@@ -106,7 +106,7 @@ class Problem(Enum):
     # Conflicts with the current state of a session
     SESSION_EXISTS = Facts(
         409,
-        "A session with this id exists with other terms",
+        "A session with this id exists with different terms",
         "Choose another id; the terms of a session cannot change.",
     )
     INVITATION_USED = Facts(
@@ -117,8 +117,8 @@ class Problem(Enum):
     INVITATION_UNREADABLE = Facts(
         422,
         "This cannot be used as an invitation",
-        "Copy the whole invitation from the coordinator's letter or file, or name that "
-        "file: @FILE.",
+        "Copy the whole invitation from the coordinator's letter or file, or give the "
+        "file as @FILE.",
     )
     INVITATION_EXPIRED = Facts(
         410,
@@ -129,8 +129,8 @@ class Problem(Enum):
     SHAPE_CONFLICT = Facts(
         409,
         "The data does not fit that of parties that joined before",
-        "Parties of a row group hold the same rows, parties of a column group the same "
-        "columns: compare the selections.",
+        "Parties of a row group must hold the same rows, and parties of a column group "
+        "the same columns: compare the selections.",
     )
     ROUND_CLOSED = Facts(
         409,
@@ -227,7 +227,7 @@ class Problem(Enum):
     )
     EQUIVOCATION = Facts(
         409,
-        "The analyst sent two different tasks under one round and attempt",
+        "The analyst sent two different tasks for one round and attempt",
         "Nothing was sent. Stop and tell the coordinator. The analyst is dishonest, or it "
         "was restored from a backup; ask its administrator.",
     )
@@ -261,7 +261,7 @@ class Problem(Enum):
     TOO_MANY_REQUESTS = Facts(
         429,
         "There are too many requests",
-        "Wait for the seconds of Retry-After, then retry.",
+        "Wait for the number of seconds in Retry-After, then retry.",
     )
     INTERNAL = Facts(
         500,
@@ -277,7 +277,7 @@ class Problem(Enum):
     UNAVAILABLE = Facts(
         503,
         "The service cannot answer now",
-        "Try again later. The administrator reads the reason in the analyst's log ('not "
+        "Try again later. The administrator finds the reason in the analyst's log ('not "
         "ready').",
     )
 

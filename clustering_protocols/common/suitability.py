@@ -38,7 +38,7 @@ class Exposure(_Level):
     GEOMETRY = (
         2,
         "distances",
-        "how rows lie to each other (distances, or coarse coordinates)",
+        "how rows lie relative to each other (distances, or coarse coordinates)",
     )
     ROWS = 3, "rows", "values of single rows, exactly or nearly"
 

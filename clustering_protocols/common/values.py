@@ -19,14 +19,14 @@ from clustering_protocols.common.limits import CONTROLS, NAME_PATTERN
 
 _RULES: Final = {
     "extra_forbidden": "nothing has this name here",
-    "missing": "it is needed",
+    "missing": "it is required",
     "int_type": "give a whole number",
     "int_parsing": "give a whole number",
     "int_from_float": "give a whole number",
     "float_type": "give a number",
     "float_parsing": "give a number",
     "finite_number": "give a finite number",
-    "string_type": "give a text",
+    "string_type": "give text",
     "bool_type": "give true or false",
     "bool_parsing": "give true or false",
     "list_type": "give a list",

@@ -78,11 +78,11 @@ _REFUSALS: Final = {
     frozenset({Kind.GEOMETRY, Kind.MEANS}): (
         "release: profiles cannot be published to everybody here. The analyst has the "
         "rows up to a motion, and means and standard deviations of clusters turn them back "
-        "into rows. Take profiles 'members'."
+        "into rows. Choose profiles 'members'."
     ),
     frozenset({Kind.PLACES, Kind.MEANS}): (
-        "release: profiles cannot be published to everybody here. Parties get places in the "
-        "common space, and means of other columns turn these back into rows. Take "
+        "release: profiles cannot be published to everybody here. Parties get positions in the "
+        "common space, and means of other columns turn these back into rows. Choose "
         "profiles 'members', or output 'labels' without predictor."
     ),
 }

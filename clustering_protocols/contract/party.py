@@ -130,10 +130,10 @@ class PartyContext(Generic[P_co]):
             ) from None
 
     def recall(self, kind: type[R]) -> R:
-        """Return the remembered record of a kind; raise ProtocolFailed without one."""
+        """Return the remembered record of a kind; raise ProtocolFailed if there is none."""
         record = self.memory.get(kind)
         if record is None:
-            raise ProtocolFailed(f"No {kind.kind!r} came in an earlier stage.")
+            raise ProtocolFailed(f"No {kind.kind!r} was stored in an earlier stage.")
         return record
 
     def pairwise_streams(

@@ -51,7 +51,7 @@ class Exchange(NamedTuple):
     own: the names of the task's fields that may differ between members of the group.
     fields: whether the party's role sees its table as the dictionary describes it, and
         not only the columns that are clustered.
-    slots: returns the slots that get the task under the terms; None stands for all.
+    slots: returns the slots that get the task under the terms; None means all slots.
     """
 
     task: type[Record]
@@ -123,7 +123,7 @@ class Stage:
     """Two roles that exchange messages, and the closed list of these messages.
 
     analyst, party: functions that return the roles; see :func:`role_factories`.
-    exchanges: the exchanges in order. None is repeated after a later one has begun.
+    exchanges: the exchanges in order; once one has begun, earlier ones do not recur.
     envelopes: the kinds of records that parties send each other in envelopes.
     results: the kinds of records that a last stage gives to a slot or the coordinator.
     results_to: the group within which everybody gets the same result.
@@ -183,8 +183,8 @@ class Example(Generic[P]):
 
     X: float64 (n, m); with a dictionary, X holds its fields, and NaN is a missing
         value.
-    missing: the share of a row group's rows that each of its parties lacks. The missing
-        rows are drawn at random for each party.
+    missing: the fraction of a row group's rows that each of its parties lacks. The
+        missing rows are drawn at random for each party.
     sections: further sections of the request, by name.
     """
 
@@ -320,7 +320,7 @@ class ClusteringProtocol(ABC, Generic[P]):
         return USUAL_FIGURES
 
     def numbers_clusters(self, params: P) -> bool:
-        """Return whether the terms number the clusters, instead of the engine.
+        """Return whether the terms, and not the engine, number the clusters.
 
         If not, the engine sorts clusters by the ``sizes`` or ``cluster_sizes`` of the
         summary. In summary and results it permutes these arrays and ``centroids`` along
@@ -351,7 +351,7 @@ class ClusteringProtocol(ABC, Generic[P]):
 
     def personal_data(self, layout: Layout) -> str:
         """Return a sentence that says which data about individuals are sent."""
-        return "The number of rows is sent, and nothing of a single person."
+        return "The number of rows is sent, and nothing about any single person."
 
     @abstractmethod
     def disclosures(self, params: P, layout: Layout) -> frozenset[Disclosure]:

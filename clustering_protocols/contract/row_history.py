@@ -15,8 +15,9 @@ limit.
 A separate bound covers the totals of many rounds. A party that knows how each total is
 computed from the rows can read it as an equation whose unknowns are the values in other
 parties' rows. At most half as many equations as unknowns are allowed. A total has as
-many bits as a real number. Columns of few values have fewer bits: there are few kinds
-of rows, and non-negative least squares reveals how many rows of others are of each kind.
+many bits as a real number. A column with few distinct values carries fewer bits. If all
+columns are like this, only a few different rows are possible, and non-negative least
+squares can recover how many of the other parties' rows equal each of them.
 """
 
 from __future__ import annotations
@@ -40,22 +41,22 @@ from clustering_protocols.secrecy.fixed_point import RING_BITS
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 
 SHARE: Final = 0.25
-"""The default share of a party's rows that may be derivable from its sums."""
+"""The default fraction of a party's rows that may be derivable from its sums."""
 
 MOST_ROWS: Final = 1 << 15
-"""The largest table with a history; in others, each sum counts as a derivable row."""
+"""The largest table with a history; in larger ones, each sum counts as a derivable row."""
 
 MOST_BYTES: Final = 1 << 22
 """The largest history. A larger one is dropped; each sum counts as a derivable row."""
 
 MARGIN: Final = 2
-"""The least number of unknown numbers per equation."""
+"""The minimum number of unknown numbers per equation."""
 
 _NEARLY_ALL: Final = 0.95
-"""Columns with a larger share of distinct values are treated as real numbers."""
+"""Columns with a larger fraction of distinct values are treated as real numbers."""
 
 _MOST_DISTINCT: Final = 1 << 16
-"""A column's further values are not counted: memory must not grow with the rows."""
+"""The distinct values of a column are counted up to this number, to limit memory."""
 
 _MOST_CODES: Final = 1 << 24  # possible pairs of a class and a cluster
 
@@ -109,7 +110,7 @@ def count_unknowns(bits: Sequence[float] | FloatArray, n_rows: int) -> float:
     per_row = sum(map(float, bits))
     if max(bits, default=0.0) >= RING_BITS:
         return n_rows * per_row / RING_BITS
-    # if few different rows are possible, their frequencies determine all rows
+    # if only a few different rows are possible, their frequencies determine all rows
     counts = 2.0 ** min(per_row, 60.0) * math.log2(n_rows + 1)
     return min(n_rows * per_row, counts) / RING_BITS
 
@@ -124,13 +125,13 @@ def audit_degrees(
     """Return this run's sums of degrees, with the equations of the next sum added.
 
     Over all runs, at most one equation for every ``MARGIN`` unknown numbers is allowed,
-    and with a ``sums_limit`` below ``SHARE`` proportionally fewer.
+    and proportionally fewer if ``sums_limit`` is below ``SHARE``.
 
     equations: the number of equations in the next sum.
     unknowns: counts the unknown numbers of others; called once for each run.
-    remedy: returns a sentence that says what would fit, from the number of unknown
-        numbers, reduced in proportion to a lower ``sums_limit``. None if the terms
-        accept any number of equations.
+    remedy: returns a sentence that says what would be allowed, given the number of
+        unknown numbers, reduced in proportion to a lower ``sums_limit``. None if the
+        terms accept any number of equations.
     later: the number of equations in later sums that must be allowed as well.
 
     Raises GuardRefused if there would be more equations.
@@ -156,10 +157,10 @@ def audit_degrees(
 
 
 def read_sums_limit(context: PartyContext[Any]) -> float:
-    """Return the party's ``sums_limit``; GuardRefused unless it is from 0 to 1."""
+    """Return the party's ``sums_limit``; raise GuardRefused unless it is from 0 to 1."""
     limit = context.choices.get(SUMS_LIMIT, SHARE)
     if not isinstance(limit, int | float) or not 0 <= limit <= 1:
-        raise GuardRefused(f"{SUMS_LIMIT!r} must be a share, from 0 to 1.")
+        raise GuardRefused(f"{SUMS_LIMIT!r} must be a number from 0 to 1.")
     return float(limit)
 
 
@@ -267,7 +268,7 @@ def most_derivable_rows(share: float, n_rows: int) -> int:
     return int(share * n_rows)
 
 
-_ZERO: Final = 1e-9  # singular values below this share of the norm are zero
+_ZERO: Final = 1e-9  # singular values below this fraction of the norm are zero
 _ONE_TOLERANCE: Final = 1e-8
 
 _MOST_SPANS: Final = 4
@@ -373,7 +374,7 @@ def _distinct_memberships(labels: NDArray[np.int32]) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundBound:
-    """The number of equations that a party can read, and of the unknowns in them.
+    """The number of equations that a party can read, and their number of unknowns.
 
     per_round: the number of equations of one round, over all runs.
     further: the number of rounds with equations in addition to the updates.
@@ -397,7 +398,7 @@ class RoundBound:
     def explain_excess(
         self, rounds: int, reads: str, takes: str, single: RoundBound | None = None
     ) -> str:
-        """Return a sentence with a remedy if there are too many updates; else empty.
+        """Return a sentence with a remedy if there are too many updates, or else "".
 
         reads: the beginning of the sentence, which says what a party reads.
         takes: the remedy, with the number that :meth:`required_unknowns` returns.

@@ -60,7 +60,7 @@ class Sizes(Generic[P]):
     def updates_that_fit(
         self, params: Sequence[P], layout: Layout, n_rows: int
     ) -> int | None:
-        """Return how many updates a party with ``n_rows`` rows will answer for certain.
+        """Return how many updates a party with ``n_rows`` rows is certain to answer.
 
         With the default ``sums_limit``, the party's audit of its sums permits this
         number whatever the clusters are. Returns None if the party does not audit its

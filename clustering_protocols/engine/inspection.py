@@ -125,7 +125,7 @@ class Inspection:
 
     @property
     def reach(self) -> Reach:
-        """Return the reach of the part that most readers can read."""
+        """Return the reach of the part that the most readers can read."""
         reaches = {part.reach for part in self.parts}
         return next((reach for reach in REACHES if reach in reaches), "agreement")
 

@@ -41,10 +41,10 @@ class ArrayField(Value):
     name: str
     dtype: str = Field(description="numpy's name of the type of an item.")
     shape: list[str | int] = Field(
-        description="One entry per axis: equal symbols are equal sizes in one message."
+        description="One entry per axis; equal symbols mean equal sizes in one message."
     )
     bounds: tuple[float | None, float | None] = Field(
-        description="Least and largest item that is allowed; null where there is none."
+        description="Smallest and largest allowed item; null if there is no limit."
     )
 
 
@@ -58,19 +58,19 @@ class WireMessage(Value):
     sender: str
     reader: str
     reach: Reach = Field(
-        description="Of what a party sends: who can read it (readable: somebody; hidden: "
-        "nobody alone), or that it only serves to agree."
+        description="Who can read a record that a party sends (readable: its receiver; "
+        "hidden: nobody alone; agreement: it only serves to agree)."
     )
     arrays: list[ArrayField]
     values: dict[str, Any] = Field(
-        description="JSON Schema of the fields that are no arrays."
+        description="JSON Schema of the fields that are not arrays."
     )
 
 
 class RoundOrder(Value):
     """A task and the contribution that answers it.
 
-    least, most: how often a party receives the task in a session.
+    least, most: how often a party must and may receive the task in a session.
     audience: the kind of group whose members all receive the same task.
     own: fields in which the tasks of one group may differ.
     """
@@ -128,7 +128,7 @@ def build_message_table(name: str) -> MessageTable:
             stages=_stage_orders(stages),
         )
         sessions.setdefault(repr(order.stages), order)
-    # With any protocol, terms may add preparation and profiles.
+    # Terms may add preparation and profiles to any protocol.
     profiles = profiling.build_stage(
         Release(profiles="everybody"), build_outcome_reader(()), "slot"
     )

@@ -98,7 +98,7 @@ class PendingResults:
         return JoinedBytes(tuple(codec.pieces({}, {**self.records, _RUNS: text})))
 
     def add_runs(self, runs: Sequence[Run]) -> PendingResults:
-        """Return the results with more runs; a record that slots share is kept once."""
+        """Return the results with more runs; a record that slots share is stored once."""
         all_runs, encoded = list(self.runs), dict(self.records)
         for run in runs:
             records = dict(run.results)
@@ -143,7 +143,7 @@ class PendingResults:
 
     @property
     def compared_figures(self) -> list[Figures]:
-        """Return the figures of several runs; empty for one, whose result has them."""
+        """Return the figures of several runs; empty for one run, whose result has them."""
         return self.figures if len(self.runs) > 1 else []
 
     @property
@@ -311,7 +311,7 @@ class OngoingSession:
         return transcript.lines_after(self.lines, min(self.reached[slot], last - 1))
 
     def list_unseen_signatures(self, slot: str) -> ByteArray:
-        """Return the opening's signatures if the slot lacks them, and otherwise none."""
+        """Return the opening's signatures if the slot lacks them, or else an empty array."""
         return self.signatures if self.reached[slot] == _OPENED else UNSIGNED
 
     def address(self, slot: str) -> Address:

@@ -103,7 +103,7 @@ class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
             assigned = context.memory.get(Assignment)
             if assigned is not None and assigned.chosen != task.chosen:
                 raise ProtocolFailed(
-                    "The analyst chose another run than that of the labels it sent."
+                    "The analyst chose a run other than the one whose labels it sent."
                 )
         session = context.session.terms.session
         keys = party_keys(context.entropy, session, context.slot.name)
@@ -258,7 +258,7 @@ def build_outcome_reader(final_stages: Sequence[Stage]) -> OutcomeReader:
             if kind.kind == header.get("kind"):
                 result = kind.parse(header, arrays)
                 return compute_outcome(final_stages, context, result, data, task.chosen)
-        raise Malformed("The record with labels is no result of this protocol.")
+        raise Malformed("The record with labels is not a result of this protocol.")
 
     return read_outcome
 
@@ -272,14 +272,14 @@ def check_chosen_run(
     """
     session = context.session
     if figures and len(figures) != len(session.runs):
-        raise ProtocolFailed("The analyst reports figures for a wrong number of runs.")
+        raise ProtocolFailed("The analyst reports figures for the wrong number of runs.")
     if chosen >= len(session.runs):
         raise ProtocolFailed("The analyst chose a run that does not exist.")
     for run, reported in enumerate(figures):
         own = context.memory.scope_to_run(run).get(Figures)
         if own is not None and not own.agrees_with(reported):
             raise ProtocolFailed(
-                "The analyst reports other figures than this party computed."
+                "The analyst reports figures that differ from those of this party."
             )
     evaluation = session.terms.evaluation
     if evaluation is None or evaluation.choose == "later":

@@ -69,7 +69,7 @@ class Admission:
         if packet.address.attempt > MAX_ATTEMPTS:
             raise TaskRefused(f"A round has at most {MAX_ATTEMPTS} attempts.")
         if packet.address.round == journal.round:
-            members, digest = _task_members(task), _digest_repeated_content(packet)
+            members, digest = _task_members(task), _digest_ignoring_address(packet)
             if (
                 packet.address.stage != self.stages[journal.stage].name
                 or digest != journal.asked
@@ -109,7 +109,7 @@ class Admission:
     def _check_task(self, packet: Packet) -> None:
         entry, kind = self._announced_entry(packet), packet.header.record["kind"]
         if entry.asks != kind or self.slot in entry.left_out:
-            raise TaskRefused("The analyst announced another task.")
+            raise TaskRefused("The analyst announced a different task.")
         exchange = find_stage(self.stages, packet).exchange_of(kind)
         _check_own_fields(packet, {*exchange.own} & {*exchange.task.model_fields})
         self._check_digest(entry.told, exchange.audience, packet.content_digest)
@@ -117,7 +117,7 @@ class Admission:
     def _announced_entry(self, packet: Packet) -> Entry:
         entry = transcript.parse_last_entry(packet.history)
         if entry.when != packet.address.when:
-            raise TaskRefused("The analyst announced another round.")
+            raise TaskRefused("The analyst announced a different round.")
         return entry
 
     def _groups(self, audience: Audience) -> list[tuple[str, ...]]:
@@ -150,7 +150,7 @@ class Admission:
             "stage": index,
             "exchange": position[1],
             "answered": counts,
-            "asked": _digest_repeated_content(packet),
+            "asked": _digest_ignoring_address(packet),
             "members": _task_members(task),
             "recent": [*journal.recent, packet.address.round][-RECENT_ROUNDS:],
         }
@@ -179,14 +179,14 @@ class Admission:
 
 def _check_own_fields(packet: Packet, names: Collection[str]) -> None:
     if set(packet.own) != set(names):
-        raise TaskRefused("A message has other own fields than its declaration.")
+        raise TaskRefused("The own fields of a message differ from its declaration.")
 
 
 def _task_members(task: Record) -> list[str]:
     return list(getattr(task, _SHRINKING, []))
 
 
-def _digest_repeated_content(packet: Packet) -> str:
+def _digest_ignoring_address(packet: Packet) -> str:
     """Return a digest of a task that ignores its address and members."""
     header = {
         "record": digest_content(packet.header.record, packet.arrays, [_SHRINKING]),

@@ -94,7 +94,7 @@ def append_attempt(
 
 
 def parse_last_entry(lines: Sequence[str]) -> Entry:
-    """Parse the entry of the open attempt; raise :class:`TaskRefused` without one."""
+    """Parse the entry of the open attempt; raise :class:`TaskRefused` if there is none."""
     try:
         return Entry.model_validate_json("".join(lines[-1:]))
     except ValidationError:

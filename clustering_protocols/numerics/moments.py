@@ -1,4 +1,4 @@
-"""Moments of a party's own rows, and those that a column group has pooled."""
+"""Moments of a party's own rows, and the pooled moments of a column group."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clustering_protocols.records.record import Record
 
 
 class Moments(Record):
-    """Number of rows and, for each column, the mean and the deviations.
+    """The number of rows and, for each column, the mean and the deviations.
 
     deviations: the sums of squared deviations from the mean.
     """
@@ -29,7 +29,7 @@ class Moments(Record):
 
 
 class OwnMoments(Moments):
-    """Moments and ranges of a party's own rows, which a home stores and never sends."""
+    """Moments and ranges of a party's own rows, which its home stores and never sends."""
 
     kind = "own-moments"
 
@@ -38,7 +38,7 @@ class OwnMoments(Moments):
 
 
 class PooledMoments(Moments):
-    """Memory: moments over all rows of the column group."""
+    """Moments over all rows of the column group, as a memory entry of a party."""
 
     kind = "pooled-moments"
 

@@ -29,9 +29,9 @@ class Outcome(Value):
     name, title, unit, is_date, levels: as in the profile.
     means: the interval of the mean in each line, in the variable's unit; None for a
         line with a single value or a withheld mean. Empty for a variable with levels.
-    shares: for each line, the interval of the share of each level.
+    shares: for each line, the interval of the proportion of each level.
     test: ``anova`` tests whether means differ between lines, ``chi-squared`` whether
-        shares of levels do.
+        proportions of levels do.
     statistic: F of the analysis of variance, or Pearson's chi-squared without
         continuity correction. It is None, as is ``p``, if there is nothing to compare.
     degrees: degrees of freedom of the statistic: two numbers for F, one number for
@@ -171,7 +171,7 @@ def t_interval(mean: float, spread: float, n: float) -> Bounds | None:
 
 
 def wilson_interval(share: float, n: float) -> Bounds:
-    """Return Wilson's 95 % score interval of a share of n rows.
+    """Return Wilson's 95 % score interval of a proportion of n rows.
 
     E. B. Wilson, Journal of the American Statistical Association 22 (1927), 209-212.
     """
@@ -183,7 +183,7 @@ def wilson_interval(share: float, n: float) -> Bounds:
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     root = (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5
     half = z * root / (1 + z * z / n)
-    # Rounding errors must not exclude a share of exactly 0 or 1 from its interval.
+    # Rounding errors must not exclude a proportion of 0 or 1 from its own interval.
     low = 0.0 if share == 0 else max(0.0, centre - half)
     return low, 1.0 if share == 1 else min(1.0, centre + half)
 

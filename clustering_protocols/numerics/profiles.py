@@ -19,7 +19,7 @@ from clustering_protocols.numerics.survival import Survival
 from clustering_protocols.records.record import ReadableTable
 
 SHARES: Final = 20
-"""Published shares, and means in standard deviations, are multiples of 1 / SHARES."""
+"""Published proportions and standardised means are multiples of 1 / SHARES."""
 
 NO_YES: Final = ("no", "yes")
 """The levels of a boolean field."""
@@ -45,7 +45,7 @@ class FieldProfile(Value):
     quartiles: the three quartiles of each line. A quartile beyond the grid of the
         profile's histogram is None. Empty for a categorical field.
     levels: the labels of the levels; the last level may combine rare ones.
-    shares: the share of each level among the rows that have a value.
+    shares: the proportion of each level among the rows that have a value.
     difference: the standard deviation of the lines' means, divided by the standard
         deviation within lines. A profile orders its fields by this number.
     """
@@ -71,7 +71,7 @@ class FieldProfile(Value):
         return tuple(itertools.starmap(self._format_mean, pairs))
 
     def format_shares(self, line: int) -> str:
-        """Return a text with each level and its share of the rows of a line."""
+        """Return a text with each level and its proportion of a line's rows."""
         shares = self.shares[line]
         if shares is None:
             return "–"
@@ -143,7 +143,7 @@ class Profile(Value):
 
     @property
     def table(self) -> ReadableTable:
-        """Return a table of means and standard deviations, or of shares of levels."""
+        """Return a table of means and standard deviations, or of levels' proportions."""
         return ReadableTable(
             caption="Means and standard deviations, or shares of levels",
             columns=("variable", *self.line_names),

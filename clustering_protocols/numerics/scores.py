@@ -29,9 +29,10 @@ def normalized_mutual_information(truth: ArrayLike, labels: ArrayLike) -> float:
 
 
 def clustering_accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
-    """Return the share of rows that agree under the best one-to-one matching of labels.
+    """Return the proportion of rows that agree under the best matching of labels.
 
-    The Hungarian algorithm finds the matching on the padded contingency table.
+    The Hungarian algorithm finds the one-to-one matching on the padded contingency
+    table.
     """
     table = _square_contingency_table(truth, labels)
     rows, columns = linear_sum_assignment(table, maximize=True)

@@ -53,7 +53,7 @@ class BinnedRows(Value):
 
 
 class SurvivalLine(Value):
-    """The rows of one line, counted by time: those with the event, and the censored.
+    """The numbers of rows with an event, and of censored rows, of one line by time.
 
     mean, deviation: the restricted mean survival up to the end of the range, and its
         standard error; None if there are too few events to show.
@@ -128,7 +128,7 @@ class Curve(NamedTuple):
     """A Kaplan-Meier curve, whose arrays are float64 (bins,).
 
     ends: the ends of the bins of events.
-    survival, low, high: the share without the event after each end, and its 95 %
+    survival, low, high: the proportion without the event after each end, and its 95 %
         interval.
     """
 

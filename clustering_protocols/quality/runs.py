@@ -22,8 +22,8 @@ validation of clustering solutions", 2004).
 Prediction strength (R. Tibshirani and G. Walther, "Cluster validation by prediction
 strength", 2005): the rows are split into two halves, both are clustered, and the rows
 of one half are also labelled by the nearest centroids of the other. For each cluster of
-a half, the share of its pairs of rows that stay together under the other half's labels
-is computed. The minimum of these shares is averaged over splits and both directions.
+a half, the proportion of its pairs of rows that stay together under the other half's
+labels is computed. The minimum of these is averaged over splits and both directions.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def compare_runs(
 REFERENCES: Final = 10
 """B, the number of reference sets of uniform rows, which have no clusters."""
 STABLE: Final = 0.95
-"""The least stability (a mean adjusted Rand index) that counts as evidence of clusters."""
+"""The lowest stability (a mean adjusted Rand index) that is evidence of clusters."""
 _STARTS: Final = 2
 _MAX_ITER: Final = 30  # k-means converges slowly on rows that have no clusters
 _ROUNDING: Final = 1e-12
@@ -127,9 +127,9 @@ def gap_statistics(
     numbers: the numbers of clusters k, each at least 1.
     """
     counts = sorted({1, *numbers})
-    inertias = _least_inertias(X, counts, rng)
+    inertias = _lowest_inertias(X, counts, rng)
     draw = _fit_box(X)
-    references = [_least_inertias(draw(rng), counts, rng) for _ in range(REFERENCES)]
+    references = [_lowest_inertias(draw(rng), counts, rng) for _ in range(REFERENCES)]
     rounding = _ROUNDING * inertias[0]
     results: list[Gap] = []
     for index, k in enumerate(counts):
@@ -163,7 +163,7 @@ def favours_one_cluster(runs: Sequence[Figures]) -> bool | None:
     )
 
 
-def _least_inertias(
+def _lowest_inertias(
     X: FloatArray, numbers: Sequence[int], rng: np.random.Generator
 ) -> list[float]:
     inertias, n_different = [], len(np.unique(X, axis=0))
@@ -237,7 +237,7 @@ def prediction_strength(
         trials = zip(halves, (first, second), (second, first), strict=True)
         for half, own, other in trials:
             strengths.append(
-                smallest_share(own.labels, nearest_centroids(half, other.centroids))
+                smallest_confirmed_proportion(own.labels, nearest_centroids(half, other.centroids))
             )
     return float(np.mean(strengths))
 
@@ -275,8 +275,8 @@ def fast_adjusted_rand(first: IntArray, second: IntArray, n_clusters: int) -> fl
     return (both - expected) / ((in_first + in_second) / 2 - expected)
 
 
-def smallest_share(own: IntArray, predicted: IntArray) -> float:
-    """Return the smallest share, over all clusters, of pairs that are confirmed.
+def smallest_confirmed_proportion(own: IntArray, predicted: IntArray) -> float:
+    """Return the smallest proportion, over all clusters, of pairs that are confirmed.
 
     A pair of rows of a cluster is confirmed if ``predicted`` gives both the same label.
 

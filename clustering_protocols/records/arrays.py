@@ -32,8 +32,8 @@ _CHECK_ITEMS = (
 def item_dtype(annotation: Any) -> np.dtype[Any]:
     """Return the dtype in the type annotation of an array.
 
-    annotation: ``NDArray[T]``, which is ``ndarray[shape, dtype[T]]`` or, from numpy 2.5
-        on Python 3.12 on, an alias whose only argument is ``T``.
+    annotation: ``NDArray[T]``, which is ``ndarray[shape, dtype[T]]`` or, with numpy 2.5
+        or later on Python 3.12 or later, an alias whose only argument is ``T``.
     """
     item = get_args(annotation)[-1]
     if get_origin(item) is np.dtype:

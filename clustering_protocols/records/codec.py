@@ -175,7 +175,7 @@ def decode(buffer: Buffer) -> tuple[Header, dict[str, NDArray[Any]]]:
     entries, data = _split_header(memoryview(buffer).toreadonly().cast("B"))
     metadata = entries.pop("__metadata__", None)
     if not isinstance(metadata, dict) or list(metadata) != [METADATA_KEY]:
-        raise Malformed(f"The metadata must hold the one entry {METADATA_KEY!r}.")
+        raise Malformed(f"The metadata must have only the entry {METADATA_KEY!r}.")
     header = load_object(metadata[METADATA_KEY])
     spans = {name: _layout(name, entry) for name, entry in entries.items()}
     intervals = sorted((begin, end) for _, _, begin, end in spans.values())
@@ -213,7 +213,7 @@ def _layout(name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int,
     if dtype is None:
         raise InvalidArray(f"Array {name!r} has a dtype outside {', '.join(DTYPES)}.")
     shape, offsets = entry["shape"], entry["data_offsets"]
-    if not (are_sizes(shape) and are_sizes(offsets) and len(offsets) == 2):
+    if not (is_shape(shape) and is_shape(offsets) and len(offsets) == 2):
         raise Malformed(f"Array {name!r} has a shape or offsets that are not sizes.")
     begin, end = offsets
     if prod(shape) * dtype.itemsize != end - begin:  # Python integers cannot overflow
@@ -223,7 +223,7 @@ def _layout(name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int,
     return dtype, tuple(shape), begin, end
 
 
-def are_sizes(value: Any) -> bool:
+def is_shape(value: Any) -> bool:
     """Return whether a JSON value is a valid shape."""
     return (
         isinstance(value, list)

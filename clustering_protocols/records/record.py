@@ -167,7 +167,7 @@ class Record(BaseModel):
         """Read a record from a buffer that :meth:`encode` wrote."""
         header, arrays = codec.decode(buffer)
         if set(header) != {"kind", "version", "values"}:
-            raise Malformed("A record's header holds kind, version and values.")
+            raise Malformed("A record's header must have kind, version and values.")
         return cls.parse(header, arrays)
 
     @classmethod

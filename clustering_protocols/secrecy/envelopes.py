@@ -53,7 +53,7 @@ class Binding(RoundRef):
 
 
 def seal(content: bytes, address: Binding, own: PartyKeys, peer: PublicKeys) -> bytes:
-    """Seal content to a peer, and sign it. The envelope is 112 bytes longer.
+    """Seal content to a peer, and sign it. This adds 112 bytes to the content.
 
     Raises :class:`KeyNotAuthentic` if the peer's key is a point of low order, which no
     honest party generates.
@@ -62,7 +62,7 @@ def seal(content: bytes, address: Binding, own: PartyKeys, peer: PublicKeys) -> 
         sealed = _SUITE.encrypt(content, peer.sealing_key, info=address.context)
     except ValueError:
         raise KeyNotAuthentic(
-            f"The key of {address.receiver!r} hides nothing."
+            f"The public key of {address.receiver!r} cannot hide anything."
         ) from None
     return own.signing.sign(_build_signed_bytes(address, sealed)) + sealed
 

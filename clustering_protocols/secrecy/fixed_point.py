@@ -65,7 +65,7 @@ class FixedPoint:
         )
 
     def encode(self, x: FloatArray) -> WordArray:
-        """Return the ring elements of real numbers; see :meth:`encode_units`."""
+        """Return the ring elements of real numbers; raise as :meth:`encode_units` does."""
         return self.encode_units(np.rint(x * self.unit))
 
     def encode_units(self, units: FloatArray) -> WordArray:

@@ -1,4 +1,4 @@
-"""A party's keys for one session, and how other parties know that they are authentic.
+"""A party's keys for one session, and how other parties verify that they are authentic.
 
 An X25519 and an Ed25519 key pair are derived from the party's entropy. The public keys
 pass through the analyst, who could exchange them. So each party's institution signs the
@@ -105,7 +105,9 @@ def check_mark(session_secret: bytes, slot: str, line: bytes, received: str) -> 
     """Raise :class:`KeyNotAuthentic` unless the mark of a roster line is correct."""
     expected = compute_mark(session_secret, line)
     if not hmac.compare_digest(expected.encode(), received.encode()):
-        raise KeyNotAuthentic(f"The line of slot {slot!r} carries a foreign mark.")
+        raise KeyNotAuthentic(
+            f"The line of slot {slot!r} has a mark that was not made with the session secret."
+        )
 
 
 def safety_number(agreement: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Values masked by several parties, under keys of which each party holds one.
+"""Values that several parties mask, each with a secret key of its own.
 
 A party multiplies the points of its values, or points that others have masked, by its
 secret key. A value that all parties have masked is k_1 · … · k_m · H(value). It does not
@@ -65,7 +65,7 @@ class RistrettoKey:
         try:
             return self._map(self._multiply_block, map(bytes, points))
         except (RuntimeError, ValueError):
-            raise GuardRefused("A received value is no point of the group.") from None
+            raise GuardRefused("A received value is not a point of the group.") from None
 
     def _map(
         self, kernel: Callable[[Sequence[bytes]], bytes], items: Iterable[bytes]

@@ -23,7 +23,7 @@ from clustering_protocols.terms.session_risks import ONE_FIELD
 Rows = Callable[[], Iterable[FloatArray]]
 
 _UNIFORM: Final = 1.0 / 12.0
-"""The variance of a uniform field in [0, 1]; other parties' fields are taken as such."""
+"""The variance of a uniform field in [0, 1], as other parties' fields are assumed to be."""
 
 _MOST_COLUMNS: Final = 1_000
 """With more columns than this, no direction reveals a single one of them."""

@@ -306,7 +306,7 @@ class _Mean(PooledFilling):
         largest = np.abs(values).max(initial=0.0, keepdims=True)
         if numbers[
             1:
-        ].any():  # half the bound of earlier batches stands for their values
+        ].any():  # half the bound of earlier batches represents their values
             np.maximum(largest, self._value_bound(numbers) / 2, out=largest)
         numbers[0] += len(values)
         numbers[1:] = _POWERS.count(largest, [self.fill.name])
@@ -350,7 +350,7 @@ class _Median(PooledFilling):
     n_words = (BINS, 2 * BINS)
 
     def _locate_in_parts(self, values: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Return the position of each value, in widths of a bin, and its bin."""
+        """Return the position of each value, in bin widths, and the number of its bin."""
         position = (values - self.fill.low) / (self.fill.high - self.fill.low) * BINS
         return position, _bin_positions(position)
 

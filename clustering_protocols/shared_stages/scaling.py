@@ -20,7 +20,7 @@ from clustering_protocols.terms.preparation import Ranges
 
 _ROUNDING: Final = 1.001
 _FEWEST_STEPS: Final = 100.0
-"""Fewest steps of the encoding in a standard deviation: rounding is then below 1 %."""
+"""Minimum steps of the encoding per standard deviation, so that rounding is below 1 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,8 +61,8 @@ class Scaler:
         return Z / self.inverse + self.offset
 
 
-def check_start_widths(session: SessionContext[Any]) -> None:
-    """Raise InvalidParameters if initial centroids are not as wide as the data."""
+def check_start_columns(session: SessionContext[Any]) -> None:
+    """Raise InvalidParameters unless initial centroids have as many columns as the data."""
     centroids, width = session.params.initial_centroids, sum(session.column_widths)
     if centroids is not None and any(len(row) != width for row in centroids):
         raise InvalidParameters(f"initial_centroids needs {width} numbers in each row.")
@@ -121,7 +121,7 @@ def build_scaler(
 
 
 def check_ranges(context: PartyContext[Any], data: DataSource) -> None:
-    """Raise if rows are outside the dictionary's ranges, before anything of them is sent.
+    """Raise if rows are outside the dictionary's ranges, before anything about them is sent.
 
     Ranges are also refused if they are so wide that sums or distances would be rounded
     to nearly nothing. Prepared fields are not checked here: they were checked when they

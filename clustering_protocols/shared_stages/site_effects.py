@@ -62,7 +62,7 @@ LEAST_OF_LEVEL: Final = 5
 """A site needs this many rows with each level of a covariate, or none with that level."""
 
 _MOST_LEVERAGE: Final = 0.5
-_SMALLEST_SHARE: Final = 1e-8  # of a covariate's variance that others do not explain
+_SMALLEST_SHARE: Final = 1e-8  # of a covariate's variance, not explained by the others
 _STEP: Final = 1e-4  # the iteration ends if the relative change is smaller
 _MOST_STEPS: Final = 10_000
 
@@ -290,7 +290,7 @@ class _SiteRows:
             )
 
 
-def _groups(session: SessionContext) -> list[tuple[str, ...]]:
+def _harmonised_column_groups(session: SessionContext) -> list[tuple[str, ...]]:
     groups = zip(session.layout.column_groups, session.terms.plans, strict=True)
     return [group for group, plan in groups if plan.harmonised.any()]
 
@@ -303,4 +303,6 @@ def _sum_sizes(session: SessionContext, slot: str) -> list[int]:
 
 def build_stage() -> Stage:
     """Return the stage, which needs the secrets of column groups."""
-    return SumProgram(NAME, 2, estimate_site_effects, _sum_sizes, _groups).build_stage()
+    return SumProgram(
+        NAME, 2, estimate_site_effects, _sum_sizes, _harmonised_column_groups
+    ).build_stage()

@@ -28,8 +28,8 @@ brings the last total:
 | n + 1 | `add-up` → `share`, empty: the program ends with the last total |
 
 The totals are a program's whole state (:class:`SumTotals`). For every task, a party runs
-the program from the beginning, sends it the totals that it has, and stops at the
-first sum without a total, of which it calls :attr:`Sum.local` once. So a program must
+the program from the beginning, sends it the totals that it has, and stops at the first
+sum without a total, whose :attr:`Sum.local` it calls once. So a program must
 
 - read rows and draw random numbers only within ``local``, or after its last total;
 - yield as many sums as it declares, of the declared sizes, because the analyst cannot
@@ -195,7 +195,7 @@ class ProgramStep(Generic[R]):
 
 @dataclass(frozen=True)
 class SumProgram(Generic[R]):
-    """A program, together with what parties and analyst must know of it in advance.
+    """A program, with the facts that parties and analyst must know in advance.
 
     name: the name of the stage.
     sizes: returns the number of ring elements that a slot sends for each sum.
@@ -239,7 +239,7 @@ class SumProgram(Generic[R]):
         return [slot for group in self.groups(session) for slot in group]
 
     def n_words(self, session: SessionContext[Any], slot: str, number: int) -> int:
-        """Return the number of elements and tag in a share; 0 if nothing is sent."""
+        """Return the length of a share, tag included; 0 if nothing is sent."""
         if number > self.n_sums or self.is_alone(session, slot):
             return 0
         return 1 + self.sizes(session, slot)[number - 1]
@@ -387,7 +387,7 @@ class SumAnalyst(AnalystRole[Params, Share, AddingUp]):
     def _ask_for_sum(
         self, session: SessionContext, phase: int, totals: Mapping[Group, WordArray]
     ) -> Ask:
-        tasks = tell_totals(totals, lambda total: AddUp(phase=phase, total=total))
+        tasks = build_total_tasks(totals, lambda total: AddUp(phase=phase, total=total))
         return Ask(
             state=AddingUp(phase=phase),
             tasks={slot: tasks[slot] for slot in session.slots if slot in tasks},
@@ -409,7 +409,7 @@ def add_shares(
     }
 
 
-def tell_totals(
+def build_total_tasks(
     totals: Mapping[Group, WordArray], build_task: Callable[[WordArray], Record]
 ) -> dict[str, Record]:
     """Return a task for each slot, built from the total of its group."""

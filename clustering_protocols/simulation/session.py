@@ -464,7 +464,7 @@ class Session:
         outcome = self.party(slot).conclude(*state, result, data)
         return self.tables[slot].put_back(outcome)
 
-    def list_travelled_rows(self, slot: str) -> IntArray:
+    def list_sent_rows(self, slot: str) -> IntArray:
         """Return the row numbers of a slot's table in the order in which they were sent."""
         memory = self.memories[slot]
         selection, order = memory.get(Selection), memory.get(RowOrder)
@@ -487,7 +487,7 @@ class Session:
         }
         return SimulationResult(
             outcomes=self.outcomes(),
-            orders={slot: self.list_travelled_rows(slot) for slot in self.memories},
+            orders={slot: self.list_sent_rows(slot) for slot in self.memories},
             summary=summary,
             figures=[Figures(**values) for values in conclusion.figures],
             chosen=conclusion.chosen,

@@ -41,8 +41,8 @@ def split(
 
     Ids are assigned after shuffling, so that each row group is in the order of its ids.
 
-    missing: the share of rows that each party lacks. If this share is positive, the
-        parties of a row group hold different rows, each party in a different order.
+    missing: the fraction of rows that each party lacks. If it is positive, the parties
+        of a row group hold different rows, each party in a different order.
     dictionary: the schemas of the column groups. The columns of X are then their
         fields, in this order and not shuffled, and NaN is a missing value.
     """

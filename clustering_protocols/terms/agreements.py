@@ -42,7 +42,7 @@ class Member(RosterEntry):
     mark: str = Field(
         pattern=r"^[0-9a-f]{64}$", description="HMAC under the session secret."
     )
-    signature: Signature = Field(description="Of the entry, with the identity's key.")
+    signature: Signature = Field(description="Signature of the entry, by the identity.")
 
     @property
     def line(self) -> RosterEntry:

@@ -22,15 +22,15 @@ DECADE: Final = 10 * YEAR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caption:
-    """How forms, commands and sheets present a field or a section.
+    """The texts with which forms, commands and sheets present a field or a section.
 
     label: the label in forms and on sheets.
     group: the group of fields in forms; None if no form shows the field.
     flag, help, metavar: texts of the command-line option; empty if there is none.
     least, most: the smallest and the largest number that the option accepts.
     name: the field's name in forms; by default, the name of the option. For a section,
-        the name of its sentence on sheets.
-    hint, usual, choices: the hint, default and choices in forms. ``{week}`` stands for
+        the key of the sentence that describes it on sheets.
+    hint, default, choices: the hint, default and choices in forms. ``{week}`` stands for
         the date one week from now, and ``{}`` in a choice for the name of a quality
         figure.
     days: whether forms ask for days where the terms contain seconds.
@@ -47,7 +47,7 @@ class Caption:
     most: int | None = None
     name: str = ""
     hint: str = ""
-    usual: str = ""
+    default: str = ""
     choices: Mapping[str, str] = field(default_factory=dict, hash=False)
     days: bool = False
     lacking: str = ""
@@ -83,7 +83,7 @@ ROLES: Final = Caption(
     label="Roles",
     group="words",
     flag="--roles",
-    help="Who is controller and who processor, in the words of your contract.",
+    help="Who is the controller and who the processor, in the words of your contract.",
 )
 RECRUITING: Final = Caption(
     label="Days for all parties to join",
@@ -94,7 +94,7 @@ RECRUITING: Final = Caption(
     most=YEAR,
     name="join_days",
     hint="Counted from the opening: 7 days from now is {week:%A, %d %B %Y}.",
-    usual="7",
+    default="7",
     days=True,
 )
 ROUND: Final = Caption(
@@ -106,7 +106,7 @@ ROUND: Final = Caption(
     most=YEAR,
     name="answer_days",
     hint="Half a day is 0.5. A late answer ends the session, unless you extend the deadline.",
-    usual="1",
+    default="1",
     days=True,
 )
 MINIMUM_ROWS: Final = Caption(
@@ -116,7 +116,7 @@ MINIMUM_ROWS: Final = Caption(
     help="Minimum number of rows of each party; 10 by default.",
     least=1,
     hint="A party with fewer does not take part.",
-    usual="10",
+    default="10",
 )
 PREPARATION: Final = Caption(
     label="Where values are missing",
@@ -126,7 +126,7 @@ PREPARATION: Final = Caption(
     "rows. 'mean' and 'median' impute this number, and for categories the most "
     "frequent level. By default a table with missing values is refused.",
     hint="Needs a dictionary.",
-    usual="a table with gaps is refused",
+    default="a table with gaps is refused",
     choices={
         "drop": "rows with a gap do not take part",
         "mean": "the mean fills them",
@@ -141,7 +141,7 @@ HARMONISE: Final = Caption(
     help="With --schema: remove the shift and the spread of each site from numbers "
     "(ComBat), but keep the effects of these variables, e.g. age,sex; 'none' keeps none.",
     hint="Variables such as age, sex; or none. Numbers need ranges in the dictionary.",
-    usual="sites are compared as they are",
+    default="sites are compared as they are",
 )
 EVALUATION: Final = Caption(label="Clusters", name="runs")
 CHOOSE: Final = Caption(
@@ -153,7 +153,7 @@ CHOOSE: Final = Caption(
     "'later' lets you read all figures before you choose. By default the simplified "
     "silhouette, where the protocol computes it.",
     hint="Parties get the labels of that run.",
-    usual="the best by simplified silhouette, where there is one",
+    default="the best by simplified silhouette, where there is one",
     choices={"later": "I compare all runs, and choose then"},
 )
 WITHIN: Final = Caption(
@@ -164,8 +164,8 @@ WITHIN: Final = Caption(
     least=1,
     most=YEAR,
     name="choose_days",
-    hint="Then the usual rule decides.",
-    usual="7",
+    hint="After that, the usual rule decides.",
+    default="7",
     days=True,
 )
 RETENTION: Final = Caption(label="Retention", name="storage")
@@ -174,12 +174,12 @@ KEEP_CONTRIBUTIONS: Final = Caption(
     group="limits",
     flag="--keep-contributions",
     help="Longest time in seconds for which the analyst keeps contributions after the "
-    "end; 0 by default. Goes into the signed terms.",
+    "end; 0 by default. It becomes part of the signed terms.",
     least=0,
     most=DECADE,
     name="keep_days",
     hint="After the end of the session.",
-    usual="0",
+    default="0",
     days=True,
 )
 DELETE_WITHIN: Final = Caption(
@@ -187,12 +187,12 @@ DELETE_WITHIN: Final = Caption(
     group="limits",
     flag="--delete-within",
     help="Seconds after the end within which the analyst deletes results, terms and "
-    "receipts. Goes into the signed terms.",
+    "receipts. They become part of the signed terms.",
     least=3600,
     most=DECADE,
     name="delete_days",
-    hint="After its end. Its audit stays.",
-    usual="180",
+    hint="After its end. Its audit is kept.",
+    default="180",
     days=True,
     lacking="say when the session is deleted, --delete-within.",
 )
@@ -201,10 +201,10 @@ PROFILES: Final = Caption(
     label="Who reads the profiles of the clusters?",
     group="results",
     flag="--profiles",
-    help="Sum up a profile of the clusters, field by field: for the parties that hold "
-    "the fields, or also, rounded, for everybody. Needs a --schema.",
+    help="Compute a profile of the clusters, field by field, for the parties that hold "
+    "the fields, or also (rounded) for everybody. Needs a --schema.",
     hint="Needs a dictionary.",
-    usual="nobody",
+    default="nobody",
     choices={
         "members": "parties, of the columns that they hold",
         "everybody": "everybody, rounded",
@@ -218,7 +218,7 @@ MIN_CLUSTER_ROWS: Final = Caption(
     help="Clusters with fewer rows share one line of a profile; 10 by default.",
     least=5,
     hint="In profiles.",
-    usual="10",
+    default="10",
 )
 
 

@@ -1,4 +1,4 @@
-"""How the fields of a table become the columns that are clustered.
+"""Rules by which the fields of a table become the columns that are clustered.
 
 A dictionary (:mod:`clustering_protocols.terms.schema`) describes the columns of a
 table. A :class:`Preparation` defines how missing values of each field are imputed, how
@@ -45,7 +45,7 @@ class Treatment(SparseModel):
     )
     indicator: bool = Declared(
         default=False,
-        description="A further column is 1 where the value was missing, else 0.",
+        description="Add a column that is 1 where the value was missing, and 0 elsewhere.",
     )
     log1p: bool = Declared(
         default=False,
@@ -75,7 +75,7 @@ class Treatment(SparseModel):
 
 
 class Preparation(SparseModel):
-    """How the fields of a column group become columns in common units.
+    """The rules by which the fields of a column group become columns in common units.
 
     Numbers, integers, dates (in days) and ordinals (the number of the level) become one
     column each, which is standardised. A boolean becomes 0 or 1. A category becomes one
@@ -125,7 +125,7 @@ class Preparation(SparseModel):
             raise ValueError(f"the dictionary describes no field {unknown[0]!r}")
         if idle := sorted(self._by_name.keys() & set(schema.described_names)):
             raise ValueError(
-                f"{idle[0]!r} has the role 'describe': it takes no part in distances, so "
+                f"{idle[0]!r} has the role 'describe': it plays no part in distances, so "
                 "it has no weight and no other treatment"
             )
         for field in schema.clustered_part.fields:
@@ -337,7 +337,7 @@ class _FieldColumns:
 
 @dataclass(frozen=True, eq=False)
 class ColumnPlan:
-    """How the rows of one column group become columns.
+    """A plan that turns the fields of one column group into columns.
 
     schema: the dictionary of the clustered fields.
     described: further fields to read, namely covariates that are not clustered.
@@ -398,12 +398,12 @@ class ColumnPlan:
 
     @cached_property
     def unscaled(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Return which columns (m,) are not scaled, as they are in common units already."""
+        """Return which columns (m,) are not scaled, because their units are common already."""
         return np.array([ready for piece in self._pieces for ready in piece.unscaled])
 
     @cached_property
     def levels(self) -> tuple[range, ...]:
-        """Return the column indices of each set of indicators; a set may have one."""
+        """Return the column indices of each set of indicators; some have a single column."""
         level_columns = []
         for piece in self._pieces:
             end = piece.begin + (piece.n_levels or 1)
@@ -513,7 +513,7 @@ class ColumnPlan:
         )
 
     def fields_by_missing(self, missing: Missing) -> IntArray:
-        """Return the indices, in ``fields``, of those with this rule for missing values."""
+        """Return the indices of the ``fields`` with this rule for missing values."""
         rules = [piece.treatment.missing for piece in self._pieces]
         rules += [self.preparation.missing] * len(self.described)
         return np.flatnonzero([rule == missing for rule in rules]).astype(np.int64)
@@ -623,7 +623,7 @@ def check_field_order(source: DataSource, names: Sequence[str]) -> None:
     """Raise :class:`InvalidData` unless the columns are the fields in their order."""
     if tuple(source.columns) != tuple(names):
         raise InvalidData(
-            "The terms describe other columns, or another order of them: "
+            "The terms describe different columns, or a different order: "
             f"{', '.join(names[:20])}."
         )
 

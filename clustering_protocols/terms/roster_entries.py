@@ -28,7 +28,7 @@ def derive_session_secret(entropy: bytes, session: str) -> bytes:
     return derive_key(entropy, "coterie/session-secret/1", session)
 
 
-# The coordinator's signature under the terms
+# The coordinator's signature of the terms
 
 
 def sign_terms(coordinator: Institution, terms_digest: str) -> str:
@@ -90,7 +90,7 @@ def _check_roster_line(terms: Terms, terms_digest: str, member: Member) -> None:
     expected = terms.identities.slots.get(member.slot, member.identity)
     if member.identity != expected:
         raise KeyNotAuthentic(
-            f"Slot {member.slot!r} is taken by another institution than the terms expect."
+            f"Slot {member.slot!r} is taken by an institution that the terms do not expect."
         )
     signed_bytes = _build_entry_bytes(terms.session, terms_digest, member.line)
     subject = f"the line of slot {member.slot!r}"
@@ -152,7 +152,7 @@ def check_agreement(
 ) -> None:
     """Raise if an agreement differs from what was accepted and signed.
 
-    accepted_terms: the terms that the party accepted, or that the coordinator drew up.
+    accepted_terms: the terms that the party accepted, or that the coordinator wrote.
     own: the party's own line; None for a coordinator.
 
     Raises AgreementMismatch if the terms or the party's own line were changed.
@@ -163,7 +163,7 @@ def check_agreement(
     if document.terms.encode() != accepted_terms:
         raise AgreementMismatch("The terms changed after they were accepted.")
     if own is not None and document.member(own.slot) != own:
-        raise AgreementMismatch(f"The roster changed the line of slot {own.slot!r}.")
+        raise AgreementMismatch(f"The roster has a changed line for slot {own.slot!r}.")
     terms_digest = digest(accepted_terms)
     for member in document.roster:
         signed_bytes = _build_entry_bytes(terms.session, terms_digest, member.line)

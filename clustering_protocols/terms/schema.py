@@ -77,7 +77,7 @@ class Level(SparseModel):
 
 
 class Constraints(SparseModel):
-    """The valid values of a field; bounds of dates are texts such as 2026-01-31."""
+    """The valid values of a field; bounds of dates are strings such as 2026-01-31."""
 
     required: bool = Declared(default=False, description="No value may be missing.")
     minimum: _Bound = None
@@ -115,8 +115,8 @@ class Field(SparseModel):
     event: Annotated[str, AfterValidator(normalise_text)] = Declared(
         default="",
         max_length=200,
-        description="For a time to an event: the name of the yes or no that says whether the "
-        "event occurred; if not, the time is that of the last observation.",
+        description="For a time to an event, the name of the yes-or-no field that says whether "
+        "the event occurred; if not, the time is that of the last observation.",
     )
     missingValues: tuple[_Text, ...] | None = Declared(  # noqa: N815  the name in Table Schema
         default=None, description="Missing-value codes; by default the schema's."
@@ -221,7 +221,7 @@ class Field(SparseModel):
         if bound is None:
             return default
         if isinstance(bound, str) != (self.type == "date"):
-            raise ValueError("bounds of dates are texts, others are numbers")
+            raise ValueError("bounds of dates must be text, and other bounds numbers")
         if isinstance(bound, str):
             return parse_day_number(bound)
         if abs(bound) > LARGEST_NUMBER:
@@ -248,12 +248,12 @@ class Schema(SparseModel):
         roles = [field.role for field in fields]
         if "cluster" not in roles:
             raise ValueError(
-                "no field has the role 'cluster': at least one is clustered"
+                "no field has the role 'cluster': at least one must be clustered"
             )
         described = [field for field in fields if field.role == "describe"]
         yes_no = {field.name for field in described if field.type == "boolean"}
         if unknown := {field.event for field in fields} - yes_no - {""}:
-            raise ValueError(f"the event {min(unknown)!r} is no yes-or-no to describe")
+            raise ValueError(f"the event {min(unknown)!r} is not a yes-or-no field to describe")
         if sum(len(field.levels) or 1 for field in described) > MOST_DESCRIBED:
             raise ValueError(
                 f"the fields to describe have more than {MOST_DESCRIBED} numbers and levels"

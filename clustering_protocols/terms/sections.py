@@ -68,7 +68,7 @@ class Evaluation(Section):
         ),
     ] = Field(
         default="usual",
-        description="The figure that selects the best run; of equal runs the one with "
+        description="The figure that selects the best run; among equal runs, the one with "
         f"fewer clusters. usual: the first of {', '.join(USUAL)} that any run has. later: "
         "the coordinator reads the figures of all runs, then chooses.",
     )
@@ -76,7 +76,7 @@ class Evaluation(Section):
         default=7 * 86_400,
         ge=1,
         le=366 * 86_400,
-        description="For choose 'later': seconds after which 'usual' decides.",
+        description="If choose is 'later', the seconds after which 'usual' decides.",
     )
 
     @model_validator(mode="after")
@@ -157,7 +157,7 @@ class Release(Section):
         if self.profiles == "members":
             return {"party": "Profiles in its own variables."}
         rounded = "Rounded profiles."
-        own = "Profiles in its own variables, rounded ones in others."
+        own = "Profiles in its own variables, and rounded profiles in others."
         return {"analyst": rounded, "party": own, "coordinator": rounded}
 
     @property

@@ -90,7 +90,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         sentence="The analyst can withhold results; nobody checks that other parties and "
         "their rows are real; the first party of each group draws its secrets.",
         remedy="Nothing. Exchange cards (policy 'least_known'), and give the first "
-        "place of each group to a party that all trust.",
+        "slot of each group to a party that everyone trusts.",
         detail="Your institution accepts this once for all sessions.",
         readers=(
             (
@@ -103,7 +103,7 @@ RISKS: Final[Mapping[str, Risk]] = {
             (
                 "first party of each group",
                 (
-                    "The secrets that hide totals and row order and, with some terms, the "
+                    "The secrets that hide totals and row order and, under some terms, the "
                     "start or the anchors. If it leaks the secrets, they hide nothing."
                 ),
             ),
@@ -111,8 +111,8 @@ RISKS: Final[Mapping[str, Risk]] = {
                 "other parties",
                 (
                     "The totals that parties compute together. A party that lies spoils "
-                    "everybody's result. If the coordinator invented all others, it "
-                    "subtracts their shares from a total, and reads yours."
+                    "everybody's result. If the coordinator invented all other parties, "
+                    "it can subtract their shares from a total and read yours."
                 ),
             ),
             (
@@ -127,7 +127,7 @@ RISKS: Final[Mapping[str, Risk]] = {
     f"{PREFIX}.open-slot": Risk(
         level=RiskLevel.COLLUSION,
         harm=Harm.ROWS_JOINTLY,
-        sentence="Some slot names no institution: anyone who holds its invitation can "
+        sentence="A slot names no institution: anyone who holds its invitation can "
         "take that slot under any name.",
         remedy="The coordinator names the institution of every slot (--expect).",
         detail="An analyst who colludes with one party, or with the coordinator, can "
@@ -136,12 +136,12 @@ RISKS: Final[Mapping[str, Risk]] = {
     SOLVABLE: Risk(
         level=RiskLevel.OPTION,
         harm=Harm.ROWS,
-        sentence="Other parties can compute your rows: the totals that they read are as "
-        "many equations as your rows have values that they lack.",
-        measured="In fccm one site recovered 85 to 100 % of 24 to 45 columns of yes and "
-        "no, every object right; in fuzzy llf one party recovered all rows.",
-        remedy="The defaults: small_cohorts 'refuse' of fccm and llf, output 'labels' "
-        "of dc.",
+        sentence="Other parties can compute your rows: the totals that they read give as "
+        "many equations as your rows have values that they do not know.",
+        measured="In fccm, one site recovered 85 to 100 % of 24 to 45 yes-or-no columns, "
+        "with every object right; in fuzzy llf, one party recovered all rows.",
+        remedy="The defaults: small_cohorts 'refuse' in fccm and llf, output 'labels' "
+        "in dc.",
         detail="A party subtracts its own share from each total. Where columns are split, "
         "it learns whose row is whose, but not which column is which variable.",
     ),
@@ -149,11 +149,11 @@ RISKS: Final[Mapping[str, Risk]] = {
         level=RiskLevel.OPTION,
         harm=Harm.STATISTICS,
         sentence="Parties of your column group learn the means, medians or most "
-        "frequent levels that replace missing values, and how many there are.",
-        remedy="Rows with missing values are left out (--missing drop).",
-        detail="These statistics are of the rows of all parties. Parties of the same column "
+        "frequent levels that replace missing values, and how many values there are.",
+        remedy="Leave out rows with missing values (--missing drop).",
+        detail="These statistics cover the rows of all parties. Parties of the same column "
         "group also learn how many values each such variable has in total, and how many "
-        "rows have each level. A median takes a histogram: they read how many rows of all "
+        "rows have each level. A median needs a histogram: they read how many rows of all "
         "parties lie in each thousandth of the variable's range, and again in each "
         "thousandth of the bin with the median; single bins may hold few rows. A party "
         "with fewer values of a variable than the terms' minimum_rows contributes none.",
@@ -165,24 +165,24 @@ RISKS: Final[Mapping[str, Risk]] = {
         "covariates over all rows, and the standard deviations that remain.",
         remedy="Terms that remove no site effects.",
         detail="They read the covariates' sums and products, regression coefficients and "
-        "residual variances of all rows together. Your site's own effects stay at home. "
-        "If all others collude, they subtract their own sums and read yours; the count of "
-        "rows that follow from sums ignores sums weighted by covariates. A covariate with a "
-        "level that few of your rows have is refused.",
+        "residual variances of all rows together. Your site's own effects never leave your "
+        "site. If all others collude, they can subtract their own sums and read yours; the "
+        "count of rows that can be derived from sums ignores sums weighted by covariates. A "
+        "covariate with a level that few of your rows have is refused.",
     ),
     f"{PREFIX}.profiles": Risk(
         level=RiskLevel.OPTION,
         harm=Harm.STATISTICS,
         sentence="Parties of your column group read exact cluster profiles; two such "
-        "sessions over nearly the same rows show the rows that differ.",
+        "sessions over nearly the same rows reveal the rows that differ.",
         remedy="Terms without profiles.",
-        detail="A profile has rows, means, standard deviations, shares of levels, and "
-        "the number of values in each part of a grid. A party that holds nearly all "
-        "rows of a cluster reads the rest of it. So does anyone who subtracts profiles "
+        detail="A profile has numbers of rows, means, standard deviations, proportions of "
+        "levels, and the number of values in each part of a grid. A party that holds nearly "
+        "all rows of a cluster can compute the rest. So can anyone who subtracts profiles "
         "of two sessions over nearly the same rows, or over the same rows in other "
-        "clusters. A party that colludes can show profiles to the analyst: where it has the "
-        "rows up to a motion, the two then have all rows. Clusters of few rows are merged "
-        "into one.",
+        "clusters. A party that colludes can show profiles to the analyst: if the analyst "
+        "has the rows up to a motion, the two then have all rows. Clusters of few rows are "
+        "merged into one.",
     ),
     f"{PREFIX}.profiles-told": Risk(
         level=RiskLevel.OPTION,
@@ -191,10 +191,10 @@ RISKS: Final[Mapping[str, Risk]] = {
         "clusters with enough rows.",
         remedy="Profiles for members alone (--profiles members), or none.",
         detail="They cover all variables that three parties or more hold. They have "
-        "rows, means, standard deviations and quartiles, and the shares of levels. Rows "
-        "are rounded to multiples of five. Means and standard deviations are rounded to "
-        "about a twentieth of a variable's standard deviation. Shares and quartiles are "
-        "rounded to about a twentieth of a cluster's rows.",
+        "numbers of rows, means, standard deviations, quartiles and proportions of levels. "
+        "Rows are rounded to multiples of five. Means and standard deviations are rounded "
+        "to about a twentieth of a variable's standard deviation. Proportions and quartiles "
+        "are rounded to about a twentieth of a cluster's rows.",
     ),
     TWO_PARTIES: Risk(
         level=RiskLevel.OPTION,
@@ -266,8 +266,8 @@ GIVEN_START: Final = "allow_given_start"
 
 CHOICES: Final[Mapping[str, str]] = {
     OTHER_UNITS: (
-        "Continue although your columns differ from those of the others as much as "
-        "columns in different units do."
+        "Continue although your columns differ from those of the others as much as if "
+        "they were in different units."
     ),
     SMALL_OVERLAP: (
         "Continue although your row group has fewer common rows than the terms expect."
@@ -277,16 +277,16 @@ CHOICES: Final[Mapping[str, str]] = {
         "about these rows before. With both, it can compute these rows."
     ),
     SUMS_LIMIT: (
-        "The largest share of your rows that may follow from the sums that you send, "
-        "if all others collude. The default is 0.25; 0 lets none follow, 1 sets no limit."
+        "The largest fraction of your rows that others could derive from the sums that "
+        "you send, if all collude. The default is 0.25; 0 allows none, 1 sets no limit."
     ),
     ONE_FIELD: (
         "Upload rows although one variable makes up nearly the whole distance between "
         "them. The analyst can then read the values of this variable."
     ),
     GIVEN_START: (
-        "Add up your rows around points that the coordinator chose, although few rows of "
-        "yours are near one of them. Other parties may then read these rows."
+        "Add up your rows around points that the coordinator chose, although few of your "
+        "rows are near one of them. Other parties may then read these rows."
     ),
 }
 """Choices that each party makes alone in any protocol."""

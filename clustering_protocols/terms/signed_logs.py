@@ -96,7 +96,7 @@ class _Entry(BaseModel):
 
 
 class SignedLog(BaseModel):
-    """A hash chain of lines, with a signature under the last one.
+    """A hash chain of lines, with a signature of the last one.
 
     log: ``audit`` for an analyst's log, ``ledger`` for a party's.
     slot: the slot of a ledger's party; empty for an audit.
@@ -142,7 +142,7 @@ class SignedLog(BaseModel):
 
 
 def sign_audit(analyst: Institution, session: str, lines: Sequence[str]) -> str:
-    """Return the signature (hex) under an audit's last line, which covers all lines.
+    """Return the signature (hex) of an audit's last line, which covers all lines.
 
     lines: the last line, optionally preceded by earlier ones.
     """
@@ -241,8 +241,8 @@ def _check_session(log: SignedLog, subject: str, session: str) -> None:
     """
     if log.session != session:
         raise InvalidParameters(
-            f"The {log.log} is of session {log.session!r}, the {subject} of {session!r}: "
-            "use files of one session."
+            f"The {log.log} belongs to session {log.session!r}, but the {subject} to "
+            f"{session!r}: use files of the same session."
         )
 
 

@@ -78,9 +78,9 @@ class About(Words, Section):
 
 
 class Slot(Section):
-    """One place for a party, with its row group and column group, counted from 0."""
+    """A slot for one party, with its row group and column group, counted from 0."""
 
-    name: Name = Field(description="Name of this place, e.g. hospital-a.")
+    name: Name = Field(description="Name of this slot, e.g. hospital-a.")
     title: Text = Field(default="", description="Name of the participant, for readers.")
     row: int = Field(
         ge=0, lt=10_000, description="Row group: slots with the same rows."
@@ -197,12 +197,14 @@ def _by_group(numbered_names: Iterable[tuple[int, str]]) -> tuple[tuple[str, ...
 class Identities(Section):
     """The public keys of the institutions of a session (Ed25519, hex)."""
 
-    coordinator: Key | None = Field(default=None, description="Signs the terms.")
+    coordinator: Key | None = Field(
+        default=None, description="Key that signs the terms."
+    )
     analyst: Key | None = Field(
-        default=None, description="Signs receipts and the audit."
+        default=None, description="Key that signs receipts and the audit."
     )
     slots: dict[Name, Key] = Field(
-        default={}, description="Institutions of slots; other slots are open."
+        default={}, description="Keys of institutions by slot; other slots are open."
     )
 
 

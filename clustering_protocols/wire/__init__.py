@@ -1,1 +1,1 @@
-"""What the service and the SDK share: the formats that one writes and the other reads."""
+"""Formats that either the service or the SDK writes and the other reads."""

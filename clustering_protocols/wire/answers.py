@@ -20,7 +20,7 @@ class SlotStatus(BaseModel):
     column: int
     state: SlotState
     reason: str | None = Field(
-        description="Why a party does not join: the check that refused, or its own words."
+        description="Why a party does not join: the check that refused, or its operator's words."
     )
     read_at: AwareDatetime | None = Field(
         default=None, description="When its invitation was first read."
@@ -41,8 +41,8 @@ class RunLine(BaseModel):
     chosen: bool = Field(description="Whether parties get the labels of this run.")
     sizes: tuple[int, ...] = Field(
         default=(),
-        description="With several runs: rows of each cluster that is large enough, to the "
-        "nearest five, the largest first.",
+        description="In a session with several runs, the number of rows of each cluster "
+        "that is large enough, rounded to five; the largest comes first.",
     )
 
 
@@ -61,9 +61,9 @@ class SessionStatus(BaseModel):
     stage_index: int = Field(description="From 0.")
     n_stages: int
     progress: dict[str, Any] = Field(
-        description="How far a protocol of many rounds has come: updates done, their "
-        "largest number, and by how much each moved the result. With several runs also "
-        "the number of the current one."
+        description="Progress of a protocol with many rounds: the updates done, their "
+        "maximum number, and how far each moved the result. A session with several runs "
+        "also states the current run's number."
     )
     slots: list[SlotStatus]
     waiting_since: AwareDatetime
@@ -112,7 +112,7 @@ class SessionLine(BaseModel):
     created_at: AwareDatetime
     protocol: str = ""
     owner: str = Field(
-        default="", description="Label of the owner's key; its id where it has none."
+        default="", description="Label of the owner's key, or its id if it has no label."
     )
     reason: str | None = Field(
         default=None, description="The problem that ended the session early."
@@ -142,8 +142,8 @@ class AuditPage(BaseModel):
     )
     next: int | None = Field(description="Pass as ?after= for the next page.")
     signature: str = Field(
-        description="The analyst's, under the last of these lines (Ed25519, hex); empty "
-        "if there is none."
+        description="The analyst's signature of the last of these lines (Ed25519, hex); "
+        "empty if there is none."
     )
 
 
@@ -152,7 +152,7 @@ class AnalystIdentity(BaseModel):
 
     key: str = Field(
         pattern=r"^[0-9a-f]{64}$",
-        description="Ed25519, hex: what it signs receipts and audits with.",
+        description="The Ed25519 key (hex) with which it signs receipts and audits.",
     )
 
 
@@ -199,7 +199,7 @@ class Receipt(BaseModel):
     entry: str = Field(description="The SHA-256 of that line.")
     signature: str = Field(
         default="",
-        description="Ed25519 (hex), with the key that the terms name, under "
+        description="Ed25519 (hex), by the key that the terms name, over "
         "length_prefixed('coterie/receipt/1', session, slot, round, attempt, digest, "
         "size, sequence, entry), all as texts.",
     )
@@ -217,8 +217,8 @@ class Failure(StrEnum):
 
 
 SENTENCES: Final[Mapping[str, str]] = {
-    Failure.NOT_TAKEN: "The mail server does not take mail for this address.",
-    Failure.MAIL_SERVER: "The analyst's mail server did not take the mail: ask its "
+    Failure.NOT_TAKEN: "The mail server does not accept mail for this address.",
+    Failure.MAIL_SERVER: "The analyst's mail server did not accept the mail: ask its "
     "administrator.",
     Failure.INTERNAL: "The analyst failed: ask its administrator.",
 }

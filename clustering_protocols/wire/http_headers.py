@@ -1,4 +1,4 @@
-"""HTTP headers that service and SDK share, although they never import each other.
+"""HTTP headers that the service and the SDK share; they never import each other.
 
 An upload may wait for the next task, so that a round takes one request. The client
 states how long it is willing to wait (``Prefer: wait=20``, RFC 7240). The body of the

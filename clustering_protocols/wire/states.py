@@ -31,7 +31,7 @@ class SlotState(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why a party stopped, as told to the other parties. A party on hold may continue."""
+    """Why a party stopped, as the other parties read it. A party on hold may continue."""
 
     HELD = "held"
     LEFT = "left"
@@ -82,7 +82,7 @@ LEGAL: Final[Mapping[tuple[SessionState, Event], SessionState]] = MappingProxyTy
 )
 
 CHOICE: Final = "choice"
-"""The name that stands for a stage while the coordinator chooses a run."""
+"""The stage's name while the coordinator chooses a run."""
 
 OVER: Final = frozenset(
     {

@@ -41,7 +41,7 @@ function goOn(mask: JointMask, point: Uint8Array): Uint8Array {
   try {
     return mask.goOn(point);
   } catch {
-    return refuse("guard-refused", "This is no point of the group.");
+    return refuse("guard-refused", "This is not a point of the group.");
   }
 }
 

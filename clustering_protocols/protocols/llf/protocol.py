@@ -327,11 +327,11 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     def check_roster(self, session: LlfSession) -> None:
         """Raise if rows are too few, or given centroids do not have the data's width."""
-        from clustering_protocols.shared_stages.scaling import check_start_widths
+        from clustering_protocols.shared_stages.scaling import check_start_columns
 
         from . import round_bound
 
-        check_start_widths(session)
+        check_start_columns(session)
         round_bound.check_enough_rows(session)
 
     def cautions(

@@ -136,11 +136,11 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
 
     def check_roster(self, session: MixtureSession) -> None:
         """Raise if rows are too few, or given centroids do not have the data's width."""
-        from clustering_protocols.shared_stages.scaling import check_start_widths
+        from clustering_protocols.shared_stages.scaling import check_start_columns
 
         from . import bound
 
-        check_start_widths(session)
+        check_start_columns(session)
         if bound.limit_updates(session) < 1:
             columns, n_rows = (
                 bound.session_columns(session),

@@ -116,15 +116,15 @@ DATE_PARTS: Final[Mapping[str, slice]] = {
     "year-month": slice(0, 7),
     "month-day": slice(5, 10),
 }
-"""For each date step of a match key, the characters that it takes of 2026-01-31."""
+"""For each date step of a match key, the characters that it takes from 2026-01-31."""
 
 
 @lru_cache(maxsize=1 << 16)
 def parse_date(text: str) -> str | None:
     """Return a date in the form 2026-01-31; None unless it is between 1800 and 2199.
 
-    The text is read as year, month, day, else as day, month, year, else as month, day,
-    year: the first of these orders that gives a valid date.
+    The text is read as year, month, day, or as day, month, year, or as month, day,
+    year, in the first of these orders that gives a valid date.
     """
     date = None
     if match := _YEAR_FIRST.fullmatch(text):

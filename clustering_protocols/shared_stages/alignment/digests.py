@@ -178,7 +178,7 @@ def check_envelopes_after_selection(
     """
     contents = {e.peer: e.content for e in envelopes if isinstance(e.content, Digests)}
     if len(contents) < len(envelopes):
-        raise EnvelopeRefused("A leader sends digests of the common rows.")
+        raise EnvelopeRefused("A leader may send only digests of the common rows.")
     check_leader_digests(context, contents)
 
 
@@ -198,7 +198,7 @@ def check_leader_digests(
         leader = group_of(context.session.layout, context.slot, scope)[0]
         if leader in contents and getattr(contents[leader], name) != getattr(own, name):
             raise ProtocolFailed(
-                f"{leader!r} holds other {name} than this party, and the analyst continued."
+                f"{leader!r} and this party have different {name}, but the analyst continued."
             )
 
 
@@ -263,7 +263,7 @@ def select_common_rows(
 ) -> Reply:
     """Select the common rows of a party, and reply with their digests.
 
-    The reply also remembers the selection. If any row group has a smaller share of
+    The reply also remembers the selection. If any row group has a smaller proportion of
     common rows than the terms expect, the reply asks the operator whether to continue.
 
     rows: the numbers of the party's common rows, in the common order of its row group.
@@ -341,9 +341,9 @@ _STEPS = 20
 
 
 def describe_overlap(n_common: int, n_smallest: int, minimum_rows: int) -> str:
-    """Describe which share of the smallest table is common, as a range of 5 %.
+    """Describe the proportion of the smallest table that is common, as a range of 5 %.
 
-    minimum_rows: the share is not disclosed if the smallest table has fewer rows.
+    minimum_rows: the range is not disclosed if the smallest table has fewer rows.
     """
     if n_smallest < minimum_rows:
         return f"an undisclosed part of a table of fewer than {minimum_rows} ids"
@@ -356,7 +356,7 @@ def check_overlap(
 ) -> None:
     """Raise OverlapTooSmall if a row group has fewer common rows than the terms require.
 
-    The message states the share of common rows, but not their number.
+    The message states the proportion of common rows, but not their number.
     """
     minimum = max(minimum_overlap, session.terms.guards.minimum_rows)
     if n_rows < minimum:

@@ -75,7 +75,7 @@ def fit_patterns(
     """Count the ids that fit, and find the additional steps with which most would fit.
 
     patterns: one pattern for each id column.
-    ids: the ids as they stand in the table, before normalisation.
+    ids: the ids as written in the table, before normalisation.
     """
     n_fitting = _count_fits(patterns, ids, steps)
     best = PatternFit(len(ids), n_fitting, (), n_fitting)

@@ -152,7 +152,7 @@ def _apply_joint_steps(
 
 
 def _apply_single_steps(parts: list[str], steps: Collection[Step]) -> list[str]:
-    """Apply, in order, the steps that must look at each text by itself."""
+    """Apply, in order, the steps that must process each text by itself."""
     if "strip" in steps:
         parts = [part.strip() for part in parts]
     if "no-punctuation" in steps:

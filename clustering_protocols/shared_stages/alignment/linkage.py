@@ -121,7 +121,7 @@ def n_passes(layout: Layout) -> int:
 
 
 def neighbour(group: Sequence[str], slot: str, steps: int) -> str:
-    """Return the slot that is ``steps`` places after this one in the ring."""
+    """Return the slot that is ``steps`` positions after this one in the ring."""
     return group[(group.index(slot) + steps) % len(group)]
 
 
@@ -416,7 +416,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
     ) -> Sequence[str]:
         """Return the ids of selected rows, which are equal for all members of the ring.
 
-        Without ids nothing is equal, as a person's cells may differ between tables.
+        Without ids, the result is empty, as a person's cells may differ between tables.
         """
         if self.alignment.match_keys or is_alone_in_row_group(context):
             return ()
@@ -502,7 +502,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
 
 
 def _neighbour_in_ring(context: PartyContext, steps: int) -> str:
-    """Return the slot that is ``steps`` places after this party in its ring."""
+    """Return the slot that is ``steps`` positions after this party in its ring."""
     return neighbour(own_row_group(context), context.slot.name, steps)
 
 

@@ -69,7 +69,7 @@ def parse_match_key(text: str) -> tuple[KeyPart, ...]:
     if len(parts) > _MOST_PARTS:
         raise ValueError(f"a match key has {_MOST_PARTS} parts at most")
     if len(set(parts)) < len(parts):
-        raise ValueError("a match key has each part once")
+        raise ValueError("a match key must not repeat a part")
     return parts
 
 
@@ -176,7 +176,7 @@ class KeyValues:
 
     @property
     def uniqueness(self) -> float:
-        """Return the share of unique values among the rows with a value; 1 if none has."""
+        """Return the proportion of rows with a value whose value is unique; 1 if none has."""
         return self.n_unique / self.n_filled if self.n_filled else 1.0
 
     def readable_value(self, row: int) -> str:
@@ -219,9 +219,9 @@ def compute_key_values(
 
 
 def check_key_uniqueness(keys: Sequence[KeyValues], minimum: float) -> None:
-    """Raise InvalidData if a smaller share of a key's values than ``minimum`` is unique.
+    """Raise InvalidData if the uniqueness of a key is below ``minimum``.
 
-    The message states the share of each such key.
+    The message states the uniqueness of each such key.
     """
     ambiguous = [key for key in keys if key.uniqueness < minimum]
     if ambiguous:
@@ -239,7 +239,7 @@ def _normalise_cells(
     rows = [split_id(name) for name in names]
     if any(len(row) != len(columns) for row in rows):
         raise InvalidData(
-            f"Match keys take the columns {', '.join(columns)} of each row, in this "
+            f"Match keys need the columns {', '.join(columns)} of each row, in this "
             "order, as its id columns."
         )
     by_column = zip(*rows, strict=True) if rows else ([] for _ in columns)

@@ -36,16 +36,16 @@ from clustering_protocols.shared_stages.alignment.match_keys import (
 )
 
 _NO_IDS: Final = (
-    "Other parties hold the same rows, and ids say which is which: name their column as "
+    "Other parties hold the same rows, and ids identify these: name the id column with "
     "--id-column (id_column=…)."
 )
 _OR_POSITION: Final = (
-    " Without ids, the terms have to say alignment.method: position, and all tables have "
+    " Without ids, the terms must have alignment.method 'position', and all tables must have "
     "the same rows in the same order."
 )
 _NO_VALUES: Final = (
     "No row can be linked: the {kind} of this table are empty, belong to several rows, or "
-    "stand for a missing value, such as 'unknown' or 0000. Name the right columns as "
+    "stand for a missing value, such as 'unknown' or 0000. Name the right columns with "
     "--id-column (id_column=…)."
 )
 _LEAST_UNIQUE: Final = 0.8
@@ -53,7 +53,7 @@ MINIMUM_SHARE: Final = 0.8
 
 
 class Alignment(Params):
-    """How the parties of a row group align their rows."""
+    """The way in which the parties of a row group align their rows."""
 
     method: Literal["declared", "position", "ecdh"] = Field(
         default="declared",

@@ -106,7 +106,7 @@ class ProfileTold(Record):
 
 
 class ReadProfiles(Record):
-    """Task and memory: the rounded profiles of all column groups that add up, as JSON."""
+    """Task and memory: the rounded profiles, as JSON, of all groups that can pool sums."""
 
     kind = "read-profiles"
 

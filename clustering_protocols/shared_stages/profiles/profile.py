@@ -1,8 +1,8 @@
 """Cluster profiles, computed from the totals of a column group: exact, or rounded.
 
 Rounded profiles are for readers outside the column group. The rows of a cluster's line
-are rounded to multiples of five. Shares are multiples of 1/20 of these rows, and
-quartiles follow from cumulative shares that are rounded likewise. Means and deviations
+are rounded to multiples of five. Proportions are multiples of 1/20 of these rows, and
+quartiles follow from cumulative proportions rounded likewise. Means and deviations
 are multiples of a round number that is at most 1/20 of the field's standard deviation.
 """
 
@@ -40,7 +40,7 @@ from clustering_protocols.terms.schema import Field, Schema
 OTHER_LEVELS: Final = "other levels"
 _QUARTILES: Final = (0.25, 0.5, 0.75)
 _PARTS_APART: Final = 4
-"""Parts of the grid between the first and the third quartile, at least."""
+"""The minimum number of parts of the grid between the first and the third quartile."""
 _MOST_DIFFERENT: Final = 1000.0
 _TOLERANCE: Final = 1e-6
 _EQUAL_MEANS: Final = 1e-9  # means that agree to nine digits do not differ
@@ -241,7 +241,7 @@ def _merge_rare_levels(
     are merged with the next rarest levels until they have ``smallest`` rows together. A
     line that then has fewer than two levels is not shown, because one "yes" among many
     "no" could identify a person. A level that is rare in one of the shown lines is
-    merged in all of them, because shares of different groups cannot be compared.
+    merged in all of them, because proportions of different groups cannot be compared.
 
     Returns the counts, int64 (l, levels), the names of the levels, and which lines are
     shown, bool (l,).

@@ -45,14 +45,14 @@ from clustering_protocols.shared_stages.sums import (
     add_shares,
     column_group_members,
     n_group_rows,
-    tell_totals,
+    build_total_tasks,
 )
 from clustering_protocols.terms.sections import Release
 
 
 @dataclass(frozen=True)
 class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
-    """Adds up the sums of a profile, after the engine has handed out the results."""
+    """Adds up the sums of a profile, after the engine has distributed the results."""
 
     release: Release
 
@@ -83,7 +83,7 @@ class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
             next_state = state.model_copy(update={"sum": state.sum + 1})
             if state.sum < N_SUMS:
                 return self._ask_sum(session, next_state, sums)
-            tasks = tell_totals(sums, lambda total: messages.TellProfile(total=total))
+            tasks = build_total_tasks(sums, lambda total: messages.TellProfile(total=total))
             return Ask(state=next_state, tasks=tasks)
         if state.sum == N_SUMS + 1 and self.release.profiles == "everybody":
             return _ask_to_read_profiles(session, state, contributions)
@@ -95,7 +95,7 @@ class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
         state: messages.AddingProfile,
         sums: Mapping[Group, WordArray],
     ) -> Ask:
-        tasks = tell_totals(
+        tasks = build_total_tasks(
             sums,
             lambda total: messages.AddProfile(
                 sum=state.sum, n_clusters=state.n_clusters, total=total
@@ -119,7 +119,7 @@ def _ask_to_read_profiles(
             continue
         profile = messages.parse_profile(answers[group[0]].text)
         if profile.column != column or profile.own or not profile.rounded:
-            raise ProtocolFailed(f"{group[0]!r} sent another profile than requested.")
+            raise ProtocolFailed(f"{group[0]!r} sent a profile that was not requested.")
         profiles.append(profile)
     return Ask.to_everybody(
         session,

@@ -12,7 +12,7 @@ A *line* of a profile is a cluster, or several small clusters that are merged.
 | 6 | histograms on the grid | |
 
 Every sum has room for as many lines as there are clusters, so that its size reveals
-nothing. A line with too few values of a numeric field is left out of sums 3 to 6 of
+nothing. A line with too few values of a numeric field is excluded from sums 3 to 6 of
 this field.
 
 Histograms count values by the parts of each line's grid. A value *cut to the grid* is the
@@ -79,7 +79,7 @@ class ProfileFields:
 
     @cached_property
     def level_ends(self) -> IntArray:
-        """Return where the levels of each categorical field begin, and the final end."""
+        """Return the index at which each categorical field's levels begin, and the end."""
         sizes = [len(level_labels(self.schema.fields[i])) for i in self.categorical]
         return np.cumsum([0, *sizes])
 

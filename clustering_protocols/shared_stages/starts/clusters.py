@@ -26,7 +26,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from .messages import Candidates
 
 SAMPLE_ROWS: Final = 20_000
-"""The most rows of a party from which a start is computed."""
+"""The maximum number of a party's rows from which a start is computed."""
 DESCRIBED: Final = 2
 """The number of local clusters that a party describes for each cluster of the session.
 
@@ -193,7 +193,7 @@ def merge_centroids(
     occupied = weights > 0
     if not occupied.any():
         raise InvalidData(
-            f"No party has a cluster of {LEAST_OWN_ROWS} rows to start from: take fewer "
+            f"No party has a cluster of {LEAST_OWN_ROWS} rows to start from: choose fewer "
             "clusters."
         )
     centroids, weights = centroids[occupied], weights[occupied]

@@ -1,4 +1,4 @@
-"""A limit on a party's numbers below which sums of their squares stay finite.
+"""A limit on a party's numbers that keeps sums of their squares finite.
 
 Records accept all finite numbers, but a squared distance to 1e300 is infinite.
 """
@@ -27,7 +27,7 @@ def check_block_magnitudes(subject: str, rows: RowBlocks, engine: Engine) -> Non
 def _check_sizes(subject: str, sizes: Iterable[float]) -> None:
     # `any(size > LARGEST_NUMBER)` would let NaN pass.
     if not all(size <= LARGEST_NUMBER for size in sizes):
-        raise InvalidArray(f"{subject} holds numbers larger than {LARGEST_NUMBER:g}.")
+        raise InvalidArray(f"{subject} has numbers larger than {LARGEST_NUMBER:g}.")
 
 
 def _largest_magnitude_of_block(block: RowBlock) -> float:

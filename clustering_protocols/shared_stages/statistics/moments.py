@@ -7,8 +7,8 @@ the stage, and its moments are those of its rows in float64.
 
 Since fixed-point sums need a bound, the parties first count, for each feature, the power
 of two that bounds each party's values, and later the power that bounds its deviations
-from the pooled mean. Squares are added up of deviations, not of values: with mean 10^6 and
-deviation 1, sums of squared values would not keep any digit of the deviation.
+from the pooled mean. The parties add up squared deviations, not squared values: with mean
+10^6 and deviation 1, sums of squared values would lose every digit of the deviation.
 
 | round | task → contribution: masked share |
 |---|---|
@@ -18,8 +18,8 @@ deviation 1, sums of squared values would not keep any digit of the deviation.
 | 4 | `add-up` → `share`: sums of squared deviations |
 | 5 | `add-up` → `share`, empty: the last total gives the moments |
 
-If a party receives another total than the others, its transcript differs as well: its
-next masks do not cancel, and it signs a different transcript at the end.
+If a party receives a different total from the others, its transcript differs as well, so
+its next masks do not cancel, and it signs a different transcript at the end.
 
 All sums are sums of integers, and each value of a row is rounded once. So the sums do
 not depend on how rows are split among parties and batches.
@@ -154,7 +154,7 @@ def _sum_in_units(
     return total
 
 
-def _groups(session: SessionContext) -> list[tuple[str, ...]]:
+def _pooling_column_groups(session: SessionContext) -> list[tuple[str, ...]]:
     groups = session.layout.column_groups
     return [group for group in groups if len(group) >= _LEAST_MEMBERS]
 
@@ -171,6 +171,6 @@ def build_stage() -> Stage:
         _N_SUMS,
         pool_moments,
         _sum_sizes,
-        groups=_groups,
+        groups=_pooling_column_groups,
         hiding=lambda _: CheckedSum(scope="column", minimum_members=_LEAST_MEMBERS),
     ).build_stage()

@@ -103,7 +103,7 @@ def check_bound(values: FloatArray, bound: FloatArray | float) -> None:
     If the total is honest, the bound covers the values of every party.
     """
     if (np.abs(values) > bound).any():
-        raise ProtocolFailed("The pooled bound is below values of this party.")
+        raise ProtocolFailed("The pooled bound is below some values of this party.")
 
 
 def sum_in_units(values: FloatArray, unit: FloatArray, bound: FloatArray) -> IntArray:

@@ -76,7 +76,7 @@ class PooledRanges(OwnRanges):
     """Envelope and memory: ranges over all rows of the column group."""
 
     kind = "pooled-ranges"
-    meaning = "The same over all parties with your columns, for these parties."
+    meaning = "The pooled ranges of all parties with your columns, for these parties."
 
 
 def measure_ranges(data: DataSource) -> OwnRanges:

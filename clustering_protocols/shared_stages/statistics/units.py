@@ -1,6 +1,6 @@
-"""Detection of columns whose values seem to be in other units than those of other parties.
+"""Detection of columns that seem to be in units other than those of the other parties.
 
-A limit in pooled deviations would not work: whatever its unit, a party with the share f
+A limit in pooled deviations would not work: whatever its unit, a party with a fraction f
 of all rows is at most √((1-f)/f) pooled deviations away from the pooled mean. So each
 party derives the moments of all *other* rows from the pooled moments and its own, which
 needs no message.
@@ -174,7 +174,7 @@ def ask_about_units(
 ) -> str:
     """Return the question that the operator must answer before rows are used.
 
-    Empty if the operator has already decided, if the party is alone in its column
+    It is empty if the operator has already decided, if the party is alone in its column
     group, or if no column is suspect.
     """
     if context.choices.get(OTHER_UNITS) or pooled.n_rows <= own.n_rows:
@@ -200,7 +200,7 @@ def build_unit_question(
 ) -> str:
     """Return the question about suspect columns, or an empty string if there are none.
 
-    reference: what the rows with which the party's rows are compared are called.
+    reference: a name for the rows with which the party's rows are compared.
     """
     doubts = [_doubt_about(column, own, foreign, reference) for column in columns]
     sentences = list(filter(None, doubts))
@@ -210,7 +210,7 @@ def build_unit_question(
         more = f"{n_more} more columns raise the same doubt."
         sentences = [*sentences[:_MOST_NAMED], more]
     return (
-        f"Some columns may be in other units here. {' '.join(sentences)} Correct the unit in "
+        f"Some columns may be in different units here. {' '.join(sentences)} Correct the unit in "
         "your table."
     )
 
@@ -220,7 +220,7 @@ def _doubt_about(
 ) -> str:
     """Describe how a party's values differ if they seem to be in another unit, or "".
 
-    reference: what the rows with which the party's rows are compared are called.
+    reference: a name for the rows with which the party's rows are compared.
     """
     own_column, other_column = (
         _Column(float(rows.mean[column.index]), float(rows.deviation[column.index]))
@@ -287,7 +287,7 @@ def _are_logarithms_apart(own: _Column, foreign: _Column) -> bool:
 
 
 def _is_apart(column: Measurement, own: _Column, foreign: _Column) -> bool:
-    """Return whether a column differs more than another case mix would explain."""
+    """Return whether a column differs more than a different case mix would explain."""
     near, far = _distances_of_means(own, foreign)
     if far >= _APART and near >= _DISJOINT:
         return True

@@ -196,7 +196,7 @@ def _request_fields(draft: Draft, *groups: Group) -> Iterator[FormField]:
             limits = f"From {caption.least}" if caption.least is not None else ""
             if caption.days and caption.most is not None:
                 limits = f"Up to {caption.most // DAY:,} days"
-            usual, choices = caption.usual, caption.choices
+            usual, choices = caption.default, caption.choices
             if name == "missing" and draft.repeats_preparation:
                 choices = {"refuse": usual, **choices}
                 usual = f"as in session {draft.get('from')}"

@@ -232,7 +232,7 @@ class Draft:
         name = field.form_name
         text = self.get(name)
         if name == "delete_days":  # without a limit, sessions are never deleted
-            text = text or field.caption.usual
+            text = text or field.caption.default
         if not text or field.info.annotation is not int:
             return text
         try:

@@ -122,7 +122,7 @@ ROWS = Layout.lattice(3)
             LosslessFederated(n_clusters=2),
             ROWS,
             {"preparation": (Preparation(missing="leave"),)},
-            "only a description can leave missing values",
+            "only a description can leave values missing",
         ),
     ],
 )

@@ -109,7 +109,7 @@ def test_terms_own_line_and_marks_are_those_of_the_joining() -> None:
         roster_entries.check_agreement(agreement(), drawn("t"), SECRET, OWN)
     with pytest.raises(AgreementMismatch, match="changed the line of slot 'r1c1'"):
         check(agreement(r1c1=enrolled("r1c1", who="analyst")))
-    with pytest.raises(KeyNotAuthentic, match="'r2c1' carries a foreign mark"):
+    with pytest.raises(KeyNotAuthentic, match="'r2c1' has a mark that was not made"):
         check(agreement(r2c1=enrolled("r2c1", secret=bytes(32))))
 
 

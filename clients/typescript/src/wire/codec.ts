@@ -114,7 +114,7 @@ function headerText(metadata: unknown): string {
   const entries = metadata && typeof metadata === "object" ? metadata : {};
   const text: unknown = (entries as JsonObject)[OURS];
   if (typeof text !== "string" || Object.keys(entries).length !== 1) {
-    refuse("malformed", `The metadata must hold the one entry '${OURS}'.`);
+    refuse("malformed", `The metadata must have only the entry '${OURS}'.`);
   }
   return text;
 }
