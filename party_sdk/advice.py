@@ -82,7 +82,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     ),
     "parties": Question("How many parties?", {}),
     "distances": Question(
-        "May the analyst work out how rows lie to each other (distances)?",
+        "May the analyst work out how rows lie relative to each other (distances)?",
         {"no": "no", "yes": "yes"},
         "no",
     ),

@@ -419,7 +419,9 @@ def check_envelopes_fresh(
     if not answered <= round_ < current or any(
         envelope.label.attempt != last for envelope in envelopes
     ):
-        raise EnvelopeRefused("It is older than the last answer, or belongs to a void attempt.")
+        raise EnvelopeRefused(
+            "It is older than the last answer, or belongs to a void attempt."
+        )
 
 
 def _own_keys(context: PartyContext) -> PartyKeys:

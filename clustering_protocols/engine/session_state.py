@@ -311,7 +311,7 @@ class OngoingSession:
         return transcript.lines_after(self.lines, min(self.reached[slot], last - 1))
 
     def list_unseen_signatures(self, slot: str) -> ByteArray:
-        """Return the opening's signatures if the slot lacks them, or else an empty array."""
+        """Return the opening's signatures if the slot lacks them, or an empty array."""
         return self.signatures if self.reached[slot] == _OPENED else UNSIGNED
 
     def address(self, slot: str) -> Address:

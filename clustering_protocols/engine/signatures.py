@@ -272,7 +272,9 @@ def check_chosen_run(
     """
     session = context.session
     if figures and len(figures) != len(session.runs):
-        raise ProtocolFailed("The analyst reports figures for the wrong number of runs.")
+        raise ProtocolFailed(
+            "The analyst reports figures for the wrong number of runs."
+        )
     if chosen >= len(session.runs):
         raise ProtocolFailed("The analyst chose a run that does not exist.")
     for run, reported in enumerate(figures):

@@ -131,7 +131,9 @@ class MatrixSource(_Matrix):
 def check_column_count(new: DataSource, width: int) -> None:
     """Raise InvalidData unless new rows have as many columns as the session."""
     if len(new.columns) != width:
-        raise InvalidData(f"The table has {len(new.columns)} columns; the session had {width}.")
+        raise InvalidData(
+            f"The table has {len(new.columns)} columns; the session had {width}."
+        )
 
 
 def matrix(source: DataSource) -> FloatArray:

@@ -237,7 +237,9 @@ def prediction_strength(
         trials = zip(halves, (first, second), (second, first), strict=True)
         for half, own, other in trials:
             strengths.append(
-                smallest_confirmed_proportion(own.labels, nearest_centroids(half, other.centroids))
+                smallest_confirmed_proportion(
+                    own.labels, nearest_centroids(half, other.centroids)
+                )
             )
     return float(np.mean(strengths))
 

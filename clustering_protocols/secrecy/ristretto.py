@@ -65,7 +65,9 @@ class RistrettoKey:
         try:
             return self._map(self._multiply_block, map(bytes, points))
         except (RuntimeError, ValueError):
-            raise GuardRefused("A received value is not a point of the group.") from None
+            raise GuardRefused(
+                "A received value is not a point of the group."
+            ) from None
 
     def _map(
         self, kernel: Callable[[Sequence[bytes]], bytes], items: Iterable[bytes]

@@ -121,7 +121,7 @@ def build_scaler(
 
 
 def check_ranges(context: PartyContext[Any], data: DataSource) -> None:
-    """Raise if rows are outside the dictionary's ranges, before anything about them is sent.
+    """Raise if rows are outside the dictionary's ranges, before anything is sent.
 
     Ranges are also refused if they are so wide that sums or distances would be rounded
     to nearly nothing. Prepared fields are not checked here: they were checked when they

@@ -398,12 +398,12 @@ class ColumnPlan:
 
     @cached_property
     def unscaled(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Return which columns (m,) are not scaled, because their units are common already."""
+        """Return which columns (m,) are in common units already, and so not scaled."""
         return np.array([ready for piece in self._pieces for ready in piece.unscaled])
 
     @cached_property
     def levels(self) -> tuple[range, ...]:
-        """Return the column indices of each set of indicators; some have a single column."""
+        """Return the column indices of each set of indicators; some sets have only one."""
         level_columns = []
         for piece in self._pieces:
             end = piece.begin + (piece.n_levels or 1)

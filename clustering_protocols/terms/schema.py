@@ -253,7 +253,9 @@ class Schema(SparseModel):
         described = [field for field in fields if field.role == "describe"]
         yes_no = {field.name for field in described if field.type == "boolean"}
         if unknown := {field.event for field in fields} - yes_no - {""}:
-            raise ValueError(f"the event {min(unknown)!r} is not a yes-or-no field to describe")
+            raise ValueError(
+                f"the event {min(unknown)!r} is not a yes-or-no field to describe"
+            )
         if sum(len(field.levels) or 1 for field in described) > MOST_DESCRIBED:
             raise ValueError(
                 f"the fields to describe have more than {MOST_DESCRIBED} numbers and levels"

@@ -112,7 +112,8 @@ class SessionLine(BaseModel):
     created_at: AwareDatetime
     protocol: str = ""
     owner: str = Field(
-        default="", description="Label of the owner's key, or its id if it has no label."
+        default="",
+        description="Label of the owner's key, or its id if it has no label.",
     )
     reason: str | None = Field(
         default=None, description="The problem that ended the session early."

@@ -61,7 +61,7 @@ def closes_at_once(patch: Patch) -> Lies:
     return lies
 
 
-def leaves_one_out(patch: Patch) -> Lies:
+def drops_one_dimension(patch: Patch) -> Lies:
     """Ask all but the last for the second update: the difference is that party's own."""
     lies: Lies = []
     honest = rows_analyst._ask_cohort

@@ -166,7 +166,7 @@ def test_the_first_to_refuse_ends_the_session_of_all(tmp_path: Path) -> None:
 def test_an_update_without_one_party_stops_the_others(
     honest: Callable[[str], Sitting], tmp_path: Path
 ) -> None:
-    case, liar = "llf, four", liars.leaves_one_out
+    case, liar = "llf, four", liars.drops_one_dimension
     sitting, _ = lied_to(case, liar, tmp_path)
     nobody_has_labels(sitting)
     asked = list(FOUR.layout.names[:-1])

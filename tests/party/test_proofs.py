@@ -127,9 +127,9 @@ def test_a_ledger_signed_by_another_is_refused(finished: Finished) -> None:
 def test_files_of_two_sessions_accuse_nobody(finished: Finished) -> None:
     lines = finished.ledger.lines
     other = signed_logs.sign_ledger(STRANGER, "elsewhere", A, lines)
-    with pytest.raises(InvalidParameters, match="use files of one"):
+    with pytest.raises(InvalidParameters, match="use files of the same"):
         signed_logs.check_log_key(other, finished.agreement)
-    with pytest.raises(InvalidParameters, match="use files of one"):
+    with pytest.raises(InvalidParameters, match="use files of the same"):
         signed_logs.compare_logs(finished.audit, other)
 
 

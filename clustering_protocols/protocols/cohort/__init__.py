@@ -20,7 +20,7 @@ from .params import CohortSize
 __all__ = ["PROTOCOL", "CohortSize"]
 
 _LEARNS = {
-    "analyst": "How many people parties have in common, by each key; not who.",
+    "analyst": "How many people parties have in common by each key, but not who they are.",
     "party": "The number of people whom all have in common, rounded down.",
     "coordinator": "The same number.",
 }
@@ -31,8 +31,8 @@ class CohortProtocol(ClusteringProtocol[CohortSize]):
 
     title = "How many people in common"
     summary = (
-        "Before anything is clustered, the parties learn how many people all of them "
-        "have, rounded down, and not which ones."
+        "Before anything is clustered, the parties learn how many people they all have "
+        "in common, rounded down, but not who they are."
     )
     params = CohortSize
     partitionings = ("vertical", "mixed")
@@ -49,7 +49,7 @@ class CohortProtocol(ClusteringProtocol[CohortSize]):
         return frozenset()
 
     def risks_of(self, params: CohortSize, layout: Layout) -> Sequence[str]:
-        """Return the code of the risk that somebody tests guesses of who is listed."""
+        """Return the code of the risk that somebody tests guesses about who is listed."""
         return (GUESSED_PEOPLE,)
 
     def disclosures(self, params: CohortSize, layout: Layout) -> frozenset[Disclosure]:

@@ -19,7 +19,7 @@ class CohortSize(AlignedParams):
     step: Literal[5, 10, 20, 50, 100] = Field(
         default=10,
         description="The number of linked rows is rounded down to a multiple of this. "
-        "Choose the least number of rows of any group that a later session discloses.",
+        "Choose the minimum number of rows of any group that a later session discloses.",
     )
 
     @model_validator(mode="after")

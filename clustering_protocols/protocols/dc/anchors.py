@@ -1,4 +1,4 @@
-"""Anchor data X^anc: made-up rows that only the parties of a column group know."""
+"""Anchor data X^anc: artificial rows that only the parties of a column group know."""
 
 from __future__ import annotations
 

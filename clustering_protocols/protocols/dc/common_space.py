@@ -56,7 +56,7 @@ def isometric_maps(
 
     Each column group is aligned separately, because the anchors of different groups are
     independent, and a joint fit would relate them only by chance. If a row group lacks a
-    column group, the anchors' mean stands for that group's part of the common space.
+    column group, the anchors' mean replaces that group's part of the common space.
     """
     r, count = len(blocks[0]), len(blocks)
     means = [block.mean(axis=0) for block in blocks]

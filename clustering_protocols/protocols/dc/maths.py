@@ -33,7 +33,7 @@ from clustering_protocols.numerics.kernels import in_c
 from clustering_protocols.numerics.row_blocks import iterate_slices
 from clustering_protocols.records.arrays import FloatArray
 
-_LEAST_ROWS: Final = 4096  # fewest rows of a block that is factored
+_LEAST_ROWS: Final = 4096  # minimum rows of a block that is factored
 _LEAST_PIVOT: Final = 1e-8
 
 
@@ -84,7 +84,7 @@ def factor_columns(
     block. The size of blocks depends only on the number of columns, so that every
     engine gives the same bits.
 
-    means: for each array, float64 (m_i,); None stands for zeros.
+    means: for each array, float64 (m_i,); None means zeros.
     """
     width = sum(column.shape[1] for column in columns)
     blocks = (
@@ -129,7 +129,7 @@ def principal_axes(
         value counts as zero.
     shift: norm of the mean, which raises the threshold, since the rounding error of x -
         mean is relative to x. A dimension of rounding errors alone must not count towards
-        the rank, or the party would leave out this dimension instead of a real one.
+        the rank, or the party would drop this dimension instead of a real one.
     """
     _, values, Vt = np.linalg.svd(R)
     rounding = np.finfo(np.float64).eps * max(values[0], shift)
@@ -141,8 +141,8 @@ def principal_axes(
 def reduced_width(rank: int, n_rows: int) -> int:
     """Return m̃, the number of dimensions to send: the rank minus one, at least one.
 
-    Subtracting one from the number of columns instead would leave nothing out if a
-    column is constant.
+    Subtracting one from the number of columns instead would drop nothing if a column is
+    constant.
     """
     return max(1, min(rank, n_rows) - 1)
 

@@ -31,7 +31,7 @@ class Projections(Record):
 
 
 class Reduction(Record):
-    """Memory: width and rank of the private map f_ij, shown to the party's operator."""
+    """Memory: the width and rank of the private map f_ij, shown to the party's operator."""
 
     kind = "reduction"
 
@@ -42,7 +42,7 @@ class Reduction(Record):
 class KeptMap(Record):
     """The private map f_ij: x -> ((x - offset) / scale) axes.
 
-    The party stores this map as a memory if the terms let the party label new rows.
+    The party stores this map in its memory if the terms let it label new rows.
     """
 
     kind = "kept-map"

@@ -25,14 +25,14 @@ from clustering_protocols.terms.preparation import ColumnPlan, check_finite_rang
 from clustering_protocols.terms.schema import Schema
 
 LEAST_WIDTH: Final = 2
-"""Fewest columns of a party that leaves one dimension out."""
+"""The minimum number of columns of a party that drops one dimension."""
 
 WIDE: Final = 10
-"""Fewest columns of a party at which leaving a dimension out had no measurable cost."""
+"""The minimum number of columns at which dropping a dimension had no measurable cost."""
 
 COST: Final = (
-    "On drawn sets the objective was up to 89 times the pooled one where a party has two "
-    "columns, 7 times at three, 2.7 times at four and five, 1.1 times at six"
+    "On random tables, the objective was up to 89 times the pooled one if a party has two "
+    "columns, 7 times with three, 2.7 times with four or five, and 1.1 times with six"
 )
 
 
@@ -56,8 +56,8 @@ class Anchor(Params):
     )
     ranges: Literal["pooled", "declared"] = Field(
         default="pooled",
-        description="Of uniform anchors. pooled: among the parties of the column "
-        "group. declared: minimum and maximum in the data dictionary.",
+        description="The ranges of uniform anchors. pooled: over the parties of the "
+        "column group. declared: minimum and maximum in the data dictionary.",
     )
 
     @model_validator(mode="after")
@@ -82,12 +82,12 @@ class DataCollaboration(AlignedParams):
     dimensions: Literal["all_but_one", "all"] = Field(
         default="all_but_one",
         description="How many dimensions of its rows a party sends. all_but_one: one "
-        "less than they have, so that part of each row stays at home. all: as many as "
+        "fewer than they have, so that part of each row is never sent. all: as many as "
         "there are columns, even if there is only one; distances are then exactly "
         "those of the rows (a risk).",
         json_schema_extra={
-            ASKED: "'all_but_one' leaves one dimension of each party's rows at home, and "
-            f"costs quality where a party has fewer than {WIDE} columns. {COST}. 'all' "
+            ASKED: "'all_but_one' drops one dimension of each party's rows, and costs "
+            f"quality if a party has fewer than {WIDE} columns. {COST}. 'all' "
             "gives the clusters of the pooled rows, and an analyst who colludes with "
             "one party rebuilds all rows."
         },
@@ -103,9 +103,9 @@ class DataCollaboration(AlignedParams):
     algorithm: Literal["kmeans", "spectral"] = Field(
         default="kmeans",
         description="kmeans: on the common space. spectral: on the leading "
-        "eigenvectors of its graph of ten nearest neighbours. Of more than "
+        "eigenvectors of its graph of ten nearest neighbours. If there are more than "
         f"{MANY_IN_A_GRAPH:,} rows, it clusters {N_REPRESENTATIVES:,} means, each over "
-        "the rows that are nearest to a randomly drawn row: an approximation.",
+        "the rows that are nearest to a randomly drawn row (an approximation).",
     )
     output: Literal["labels", "coordinates"] = Field(
         default="labels",
@@ -117,7 +117,7 @@ class DataCollaboration(AlignedParams):
         default=False,
         description="Let parties have the collaboration map and the centroids, so that "
         "they can label new rows at home (a risk; for one column group and k-means; no "
-        "party may bring a transformer of its own).",
+        "party may use a transformer of its own).",
     )
 
     def check_prepared_columns(self, plans: Sequence[ColumnPlan]) -> None:
@@ -154,7 +154,7 @@ class DataCollaboration(AlignedParams):
         return n_features + 1 if are_orthogonal else 2 * n_features
 
     @property
-    def leaves_one_out(self) -> bool:
+    def drops_one_dimension(self) -> bool:
         """Return whether parties send one dimension fewer than the rank of their rows."""
         return self.dimensions == "all_but_one"
 

@@ -49,8 +49,8 @@ class FittedMap:
     width: number of dimensions that are sent.
     rank: number of dimensions of the data.
     scale: float64 (m,); each column is divided by its entry before the reduction.
-    left_out: share of the variance in dimensions that are not sent; NaN for the party's
-        own transformer.
+    left_out: fraction of the variance in dimensions that are not sent; NaN for the
+        party's own transformer.
     """
 
     function: maths.RowFunction
@@ -65,7 +65,7 @@ def fit(
 ) -> FittedMap:
     """Fit the private map f_ij to a party's rows, of which ``own`` are the moments.
 
-    Raises GuardRefused if a dimension must be left out but the data have only one, or
+    Raises GuardRefused if a dimension must be dropped but the data have only one, or
     if the party's own transformer returns as many dimensions as the data have, or more.
     """
     offset, scale = _find_offset_and_scale(context, params, own)
@@ -73,7 +73,7 @@ def fit(
     shift = float(np.linalg.norm(own.mean / scale))
     axes, rank = maths.principal_axes(R, data.n_rows, shift)
     full_width = context.choices.get("allow_full_width")
-    if params.leaves_one_out and rank == 1 and not full_width:
+    if params.drops_one_dimension and rank == 1 and not full_width:
         raise GuardRefused(
             "The data have one dimension: whatever the map, they would be sent as they "
             "are; the choice 'allow_full_width' overrides this."
@@ -81,10 +81,10 @@ def fit(
     if "transformer" in context.choices:
         return _fit_own_transformer(context, data, rank)
     width = len(own.mean)
-    if params.leaves_one_out:
+    if params.drops_one_dimension:
         width = maths.reduced_width(rank, data.n_rows)
     rotation = context.lasting_stream("rotation").rotation(width)
-    if not params.leaves_one_out:
+    if not params.drops_one_dimension:
         # All columns are rotated, even if the rank is smaller: anchors vary in all
         # columns, and parties would otherwise lose different parts of them.
         axes = np.eye(width)
@@ -108,12 +108,12 @@ def _fit_own_transformer(context: DcContext, data: DataSource, rank: int) -> Fit
     width = images(next(iter(data.batches()))[:1]).shape[1]
     if width > len(data.columns):
         raise GuardRefused(
-            f"The transformer makes {width} dimensions of {len(data.columns)} features; "
+            f"The transformer makes {width} dimensions from {len(data.columns)} features; "
             "the analyst accepts no more dimensions than features."
         )
     if width >= max(rank, 2) and not context.choices.get("allow_full_width"):
         raise GuardRefused(
-            f"The transformer sends {width} of {rank} dimensions and leaves none out; "
+            f"The transformer sends {width} of {rank} dimensions and drops none; "
             "the choice 'allow_full_width' overrides this."
         )
     rotation = context.lasting_stream("rotation").rotation(width)
@@ -143,14 +143,14 @@ _CLOSE = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebuildScore:
-    """How well the attack reconstructs a party's rows.
+    """Measures of how well the attack reconstructs a party's rows.
 
-    largest_r2, median_r2: share of a feature's variance that is reconstructed: the
-        largest and the median over the features that vary.
-    close_rows: share of rows whose error is at most a tenth of their distance from the
-        mean, in standardised units.
-    close_values: share of rows whose error in one feature is at most a tenth of that
-        feature's standard deviation, for the feature with the largest such share.
+    largest_r2, median_r2: the largest and the median, over the features that vary, of
+        the fraction of a feature's variance that is reconstructed.
+    close_rows: fraction of rows whose error is at most a tenth of their distance from
+        the mean, in standardised units.
+    close_values: fraction of rows whose error in one feature is at most a tenth of that
+        feature's standard deviation, for the feature with the largest such fraction.
     """
 
     largest_r2: float
@@ -167,8 +167,8 @@ class RebuildScore:
     def wording(self) -> str:
         """Return close_rows and close_values as part of a sentence."""
         return (
-            f"{self.close_rows:.1%} of your rows within 10 %, and one feature of "
-            f"{self.close_values:.1%}"
+            f"{self.close_rows:.1%} of your rows within 10 %, and one feature in "
+            f"{self.close_values:.1%} of them"
         )
 
     def notes(self) -> dict[str, Any]:
@@ -211,9 +211,7 @@ def score(X: FloatArray, guess: FloatArray) -> RebuildScore:
     )
 
 
-_LIMIT: Final = (
-    0.5  # above this share, the operator must confirm an upload with dimensions 'all'
-)
+_LIMIT: Final = 0.5  # above this fraction, the operator must confirm an upload with dimensions 'all'
 
 
 def compare(
@@ -237,7 +235,7 @@ def compare(
     attack = (
         f"an analyst with one party of your column group rebuilds {rebuilt.wording}"
     )
-    if params.leaves_one_out:
+    if params.drops_one_dimension:
         if upload.width >= upload.rank:
             return {}, ""  # one-dimensional data, whose upload the operator has allowed
         note = (
@@ -255,7 +253,7 @@ def compare(
     if rebuilt.worst <= _LIMIT or "rebuild_limit" in context.choices:
         return notes, ""
     question = (
-        f"The terms leave no dimension out: {attack}; {other}. Nothing was sent yet. "
+        f"The terms drop no dimension: {attack}; {other}. Nothing was sent yet. "
         "To send it, run again with --choice rebuild_limit=1."
     )
     return notes, question
@@ -284,9 +282,9 @@ class Projector(
 
     The operator's choices are ``transformer`` (a fitted scikit-learn transformer of the
     party's own), ``allow_full_width`` and ``rebuild_limit``. ``rebuild_limit`` is the
-    largest acceptable share of rows that the self-check reconstructs to within 10 %,
+    largest acceptable fraction of rows that the self-check reconstructs to within 10 %,
     either whole or in one feature. If no limit is set and ``dimensions`` is ``all``,
-    the operator must confirm a share above one half.
+    the operator must confirm a fraction above one half.
     """
 
     def reply(
@@ -417,7 +415,7 @@ def _check_nearest(model: messages.RowGroupModel) -> None:
 def _one_dimension_warning(rank: int) -> dict[str, object]:
     if rank > 1:
         return {}
-    return {"warning": "The data have one dimension: it is sent up to shift and scale."}
+    return {"warning": "The data have one dimension, sent up to shift and scale."}
 
 
 def _report(context: DcContext) -> dict[str, object]:
@@ -429,8 +427,8 @@ def _report(context: DcContext) -> dict[str, object]:
     report |= _one_dimension_warning(reduction.rank)
     if not context.session.layout.is_regular:
         report["ragged lattice"] = (
-            "Row groups that lack columns stand at the anchors' mean there: distances "
-            "between row groups with different columns are not kept."
+            "Row groups that lack columns are placed at the anchors' mean there, so "
+            "distances between row groups with different columns are not preserved."
         )
     n_rows = sum(context.session.row_counts)
     if context.session.params.samples_rows(n_rows):

@@ -49,10 +49,10 @@ RISKS: Final[Mapping[str, Risk]] = {
         harm=Harm.GEOMETRY,
         sentence="The analyst reads your rows in fewer dimensions, up to a rotation, "
         "and thus nearly all distances between them.",
-        measured="Where numbers were rounded, a search recovered 2 of 61 features of five "
+        measured="From rounded numbers, a search recovered 2 of 61 features of five "
         "tables.",
         remedy="A method that sends no rows, such as llf over split rows.",
-        detail="Columns of two values (yes or no) may show in the upload.",
+        detail="Columns with two values (yes or no) may be recognisable in the upload.",
         readers=tuple(LEARNS.items()),
     ),
     "collusion": Risk(
@@ -62,22 +62,22 @@ RISKS: Final[Mapping[str, Risk]] = {
         "rebuild your rows.",
         remedy="A method that sends no rows, such as llf over split rows.",
         detail="So can an analyst who knows enough rows of any party of that group: "
-        "one more than the dimensions that you send. Only what is left out of your "
-        "rows stays hidden. That is one dimension, or nothing where the terms say "
+        "one more than the dimensions that you send. Only what is dropped from your "
+        "rows stays hidden: one dimension, or nothing if the terms have "
         "dimensions 'all'. The two also read pooled totals of the group, and can "
         "falsify them.",
     ),
     "all-dimensions-are-sent": Risk(
         level=RiskLevel.OPTION,
         harm=Harm.ROWS_JOINTLY,
-        sentence="No dimension is left out: an analyst who colludes with one party of "
-        "your column group rebuilds all your rows.",
-        measured="In rounded numbers a search of the upload alone recovered all 27 "
+        sentence="No dimension is dropped: an analyst who colludes with one party of "
+        "your column group can rebuild all your rows.",
+        measured="From rounded numbers, a search of the upload alone recovered all 27 "
         "features of three tables, and none of the 34 of two others.",
         remedy="dimensions 'all_but_one', the default.",
-        detail="If one dimension is left out, a share of the rebuilt rows is wrong by more "
-        "than 10 %. On tables with more rows than columns, we measured a share of 0 to .94, "
-        "largest where a party has two or three columns. With more columns than rows, all "
+        detail="If one dimension is dropped, some of the rebuilt rows are wrong by more than "
+        "10 %. On tables with more rows than columns, we measured a fraction of 0 to .94, "
+        "largest if a party has two or three columns. With more columns than rows, all "
         "rows are wrong by more. Against an analyst who unmixes the upload, almost none "
         "are, unless there are only two columns. A single column is sent as it is, up to "
         "shift and scale. If a column is constant at one party, the analyst reads that "
@@ -103,7 +103,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         level=RiskLevel.OPTION,
         harm=Harm.ROWS_JOINTLY,
         sentence="A party of your row group that knows some of your rows can rebuild "
-        "your columns of the others.",
+        "your columns of the other rows.",
         remedy="output 'labels', the default.",
         detail="Each party of your row group receives the coordinates of its rows in "
         "the common space.",
@@ -130,7 +130,7 @@ class DcSizes(Sizes[DataCollaboration]):
     def upload_bytes(self, params: DataCollaboration, extent: Extent) -> int:
         """Return the size in bytes of a party's projected rows and anchors."""
         r = params.count_anchors(extent.features)
-        width = extent.party_features - params.leaves_one_out
+        width = extent.party_features - params.drops_one_dimension
         return WORD * (extent.party_rows + r) * width
 
     def memory_bytes(self, params: DataCollaboration, extent: Extent) -> int:
@@ -183,9 +183,9 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     title = "Data collaboration clustering"
     version = 2
     summary = (
-        "Rows and columns both split. Each party uploads, once, its rows and common "
-        "anchors, both reduced by a private map; the analyst aligns the maps by the "
-        "anchors and clusters."
+        "Rows and columns may both be split. Each party uploads, once, its rows and "
+        "common anchors, both reduced by a private map; the analyst aligns the maps by "
+        "the anchors and clusters the rows."
     )
     params = DataCollaboration
     paper = (
@@ -200,11 +200,11 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     choices: ClassVar = {
         "transformer": "A fitted scikit-learn transformer instead of principal axes.",
         "allow_full_width": (
-            "Let a transformer leave no dimension out, and allow data of one dimension."
+            "Let a transformer drop no dimension, and allow data of one dimension."
         ),
         "rebuild_limit": (
-            "The largest share of rows that the self-check may rebuild within 10 %, as "
-            "whole rows or in the feature that is rebuilt best. If the terms say "
+            "The largest fraction of rows that the self-check may rebuild within 10 %, as "
+            "whole rows or in the feature that is rebuilt best. If the terms have "
             "dimensions 'all', you must confirm more than one half unless you set it."
         ),
     }
@@ -223,7 +223,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         if layout.n_column_groups > 1:
             raise InvalidParameters(
                 "predictor needs one column group: with several, a new row is placed by "
-                "all parties of its row group together, which takes another round."
+                "all parties of its row group together, which needs another round."
             )
         if params.algorithm != "kmeans":
             raise InvalidParameters(
@@ -243,7 +243,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         accepted it, so each party needs at least two columns.
         """
         params = session.params
-        if params.leaves_one_out:
+        if params.drops_one_dimension:
             slots = session.slots
             narrow = [s for s in slots if session.member(s).n_columns < LEAST_WIDTH]
             if narrow:
@@ -265,14 +265,14 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     def cautions(
         self, params: DataCollaboration, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
-        """Warn that leaving out a dimension costs accuracy if parties have few columns."""
+        """Warn that dropping a dimension costs accuracy if parties have few columns."""
         narrow = sorted({width for width in widths if 2 <= width < WIDE})
-        if not narrow or not params.leaves_one_out:
+        if not narrow or not params.drops_one_dimension:
             return ()
         numbers = " or ".join(map(str, narrow))
         sentence = (
-            f"Parties with {numbers} columns leave one dimension out (dimensions "
-            f"'all_but_one'). {COST}; at eight and more it was as good. With dimensions "
+            f"Parties with {numbers} columns drop one dimension (dimensions "
+            f"'all_but_one'). {COST}; with eight or more, it was as good. With dimensions "
             "'all' nothing is lost."
         )
         return (sentence,)
@@ -280,7 +280,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     def risks_of(self, params: DataCollaboration, layout: Layout) -> Sequence[str]:
         """Return the risk codes that follow from the parameters and the layout."""
         codes = ["by-design", "collusion"]
-        if not params.leaves_one_out:
+        if not params.drops_one_dimension:
             codes.append("all-dimensions-are-sent")
         if params.anchor.kind == "uniform":
             codes.append("uniform-anchors-can-be-unmixed")
@@ -311,7 +311,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     ) -> frozenset[Disclosure]:
         """Return the disclosures: rows' geometry to outsiders, moments to parties."""
         disclosures = disclosures_to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.LABELS)
-        if not params.leaves_one_out:  # then rounded values reveal single features
+        if not params.drops_one_dimension:  # then rounded values reveal single features
             disclosures |= disclosures_to(Reader.OUTSIDE, Kind.VALUES)
         disclosures |= disclosures_to(Reader.GROUP, Kind.LABELS)
         disclosures |= statistics.disclosures(layout, **_pooled_statistics(params))

@@ -63,15 +63,16 @@ def objectives(
     clustered: tuple[IntArray, FloatArray | None],
     trace: Trace[DataCollaboration],
 ) -> Objectives | None:
-    """Compare the session's inertia with that of pooled k-means; None without k-means.
+    """Compare the session's inertia with that of pooled k-means, or return None.
 
-    If parties leave dimensions out, k-means of the rows without these is compared too.
+    The result is None for other algorithms. If parties drop dimensions, k-means of the
+    rows without these is compared too.
     """
     if params.algorithm != "kmeans":
         return None
     Z = scale(params, X)
     reduced = None
-    if params.leaves_one_out and trace.session.layout.is_regular:
+    if params.drops_one_dimension and trace.session.layout.is_regular:
         reduced = _leave_dimensions_out(trace.session, Z)
     return pooled_objectives.compare_kmeans(Z, clustered[0], params.n_clusters, reduced)
 

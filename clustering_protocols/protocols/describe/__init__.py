@@ -49,7 +49,7 @@ class DescribeProtocol(ClusteringProtocol[Describe]):
     def check_params(self, params: Describe, layout: Layout) -> None:
         """Refuse split columns, and fewer than three parties."""
         if layout.n_column_groups > 1:
-            raise InvalidParameters("describe takes split rows.")
+            raise InvalidParameters("describe needs split rows.")
         if len(layout.slots) < MINIMUM_MEMBERS:
             raise InvalidParameters(
                 f"describe needs {MINIMUM_MEMBERS} parties: with two, each could "

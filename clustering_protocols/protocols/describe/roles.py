@@ -34,7 +34,7 @@ class Present(Record):
 
     kind = "present"
     reach = "agreement"
-    meaning = "That you take part: no number and no row."
+    meaning = "Confirms that you take part; contains no number and no row."
 
 
 class Described(Record):

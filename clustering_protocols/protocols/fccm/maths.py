@@ -19,7 +19,7 @@ from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray
 
 TIE: Final = 1e-9
-"""Memberships that differ by no more than this share count as equal.
+"""Memberships that differ by no more than this fraction count as equal.
 
 The sums have 40 bits and more, and a small λ_u multiplies their rounding.
 """

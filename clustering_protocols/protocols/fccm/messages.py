@@ -117,9 +117,7 @@ class SizeReport(PublishedResult):
     """
 
     kind = "told"
-    meaning = (
-        "Sizes of the large clusters, in fives, and quality measures of the result."
-    )
+    meaning = "Sizes of the large clusters, rounded to fives, and quality measures of the result."
     version = 2
 
     digest: str = Field(pattern=r"^[0-9a-f]{64}$")

@@ -28,11 +28,11 @@ from clustering_protocols.shared_stages.alignment.params import AlignedParams
 from clustering_protocols.terms.schema import Schema
 
 LEAST_ITEMS: Final = 2 * RING_BITS
-"""The least items of a site, so that its share of a total holds half as many bits."""
+"""The minimum number of items of a site: twice the number of bits of a total."""
 
 
 class CoClustering(AlignedParams):
-    """Parameters of `fccm`; the defaults give the pooled result and disclose least."""
+    """Parameters of `fccm`; the defaults give the pooled result and disclose the least."""
 
     n_clusters: int = Field(ge=1, le=1000, description="C, the number of co-clusters.")
     lambda_u: float = Field(
@@ -60,8 +60,8 @@ class CoClustering(AlignedParams):
         ge=1,
         le=100,
         description="Starts, which go through the same rounds; the one with the largest "
-        "criterion is the result. Every start makes messages longer, and shows further "
-        "sums to the other sites together.",
+        "criterion is the result. Every start makes messages longer, and lets the other "
+        "sites together read further sums.",
         json_schema_extra=STARTS,
     )
     max_iter: int = Field(
@@ -87,10 +87,10 @@ class CoClustering(AlignedParams):
     )
     small_cohorts: Literal["refuse", "allow"] = Field(
         default="refuse",
-        description="Every site reads the totals of all rounds. refuse: no session with "
-        "fewer than 118 items at a site, and none whose totals of an object hold more "
-        "than half as many bits as the others have items: they could be solved for the "
-        "items. allow: continue (a risk).",
+        description="Every site reads the totals of all rounds. refuse: no session in "
+        "which a site has fewer than 118 items, or in which the totals of an object have "
+        "more than half as many bits as the others have items, because they could be "
+        "solved for the items. allow: continue (a risk).",
         json_schema_extra=PUBLISHED,
     )
 
@@ -110,7 +110,7 @@ class CoClustering(AlignedParams):
                 error = "Values too large"
                 remedy = " A new session can have a larger one."
             raise InvalidData(
-                f"{error}, for example in {columns}: the terms take 0 to "
+                f"{error}, for example in {columns}: the terms allow 0 to "
                 f"{self.r_max:g}, their r_max.{remedy}"
             )
         return super().select_rows(data, shared=shared)
@@ -124,7 +124,7 @@ class CoClustering(AlignedParams):
 
     @property
     def min_published_rows(self) -> int:
-        """The least number of objects of a cluster whose size is published."""
+        """The minimum number of objects of a cluster whose size is published."""
         return self.min_cluster_rows
 
     @property
@@ -138,7 +138,7 @@ FccmContext = PartyContext[CoClustering]
 
 
 def explain_excess_rounds(params: CoClustering, k: int, widths: Sequence[int]) -> str:
-    """Return why totals would show or determine items; "" if they do not.
+    """Return why totals would reveal or determine items; "" if they do not.
 
     k: number of clusters of all runs together.
     widths: number of items of each site.
@@ -147,8 +147,8 @@ def explain_excess_rounds(params: CoClustering, k: int, widths: Sequence[int]) -
         return ""
     if min(widths) < LEAST_ITEMS:
         return (
-            f"A site has {min(widths)} items, and a total would show them; at least "
-            f"{LEAST_ITEMS} hide each other. With small_cohorts 'allow' the risk is "
+            f"A site has {min(widths)} items, and a total would reveal them; it takes "
+            f"{LEAST_ITEMS} to hide each other. With small_cohorts 'allow' the risk is "
             "accepted."
         )
     n_items = sum(widths) - max(widths)
@@ -158,8 +158,8 @@ def explain_excess_rounds(params: CoClustering, k: int, widths: Sequence[int]) -
     )
     return bound.explain_excess(
         params.max_iter,
-        f"A site reads {bound.per_round:,} bits over {n_items:,} items of others, of each "
-        "object,",
+        f"For each object, a site reads {bound.per_round:,} bits about {n_items:,} items of "
+        "others",
         f"{bound.required_unknowns(params.max_iter):,} items of others",
         single,
     )
@@ -169,7 +169,7 @@ def check_weights(context: FccmContext, weights: FloatArray) -> None:
     """Raise GuardRefused if the weights (m, columns) concentrate on a few items."""
     if context.session.params.small_cohorts == "allow":
         return
-    weights = weights[:, weights.any(axis=0)]  # a sum without weight shows nothing
+    weights = weights[:, weights.any(axis=0)]  # a sum without weight reveals nothing
     shares = weights / weights.max(axis=0)
     spread = shares.sum(axis=0) ** 2 / (shares**2).sum(
         axis=0
@@ -177,6 +177,6 @@ def check_weights(context: FccmContext, weights: FloatArray) -> None:
     if spread.min(initial=np.inf) < LEAST_ITEMS:
         raise GuardRefused(
             f"A total would depend on effectively {int(spread.min())} items of this site, "
-            f"and show them; at least {LEAST_ITEMS} hide each other. Choose a larger "
+            f"and reveal them; it takes {LEAST_ITEMS} to hide each other. Choose a larger "
             "lambda_w, or accept the risk with small_cohorts 'allow'."
         )

@@ -29,15 +29,15 @@ from .params import CoClustering, FccmSession, explain_excess_rounds
 LEARNS: Final = {
     "analyst": (
         "Numbers of objects and items, how far the memberships move in each "
-        "iteration and which starts have come to rest; of the best start the sizes "
-        "of clusters of at least ten objects, in fives, the criterion and the "
+        "iteration and which starts have converged; for the best start, the sizes of "
+        "clusters of at least ten objects, rounded to fives, the criterion and the "
         "partition coefficient."
     ),
     "party": (
-        "In every iteration of every start the memberships of all objects and the "
-        "totals from which they come; the memberships of its own items."
+        "In every iteration of every start, the memberships of all objects and the "
+        "totals that determine them; the memberships of its own items."
     ),
-    "coordinator": "What the analyst learns of the result.",
+    "coordinator": "What the analyst learns about the result.",
 }
 RISKS: Final[Mapping[str, Risk]] = {
     "by-design": Risk(
@@ -46,15 +46,15 @@ RISKS: Final[Mapping[str, Risk]] = {
         sentence="Every site reads the memberships of all objects, and exact sums over "
         "the items of all sites in every iteration.",
         remedy="Fewer starts (n_init) and iterations show fewer sums.",
-        detail="Without a site's own share, a sum is over the items of the others. By "
-        "default a session is refused if sums could be solved for these items. Nearly crisp "
+        detail="If a site subtracts its own share, it has a sum over the items of others. By "
+        "default, a session is refused if sums could be solved for these items. Nearly crisp "
         "item memberships (a small lambda_w) reduce a sum to a single item.",
         readers=tuple(LEARNS.items()),
     ),
     "collusion": Risk(
         level=RiskLevel.COLLUSION,
         harm=Harm.ROWS_JOINTLY,
-        sentence="If all other sites collude, they subtract their shares and read your "
+        sentence="If all other sites collude, they can subtract their shares and read your "
         "sums over items in every iteration.",
         remedy="More sites that you know; fewer starts (n_init) and iterations.",
         detail="Each start (n_init) adds as many equations. With many iterations and "
@@ -125,13 +125,15 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
     in_simulations: ClassVar = {"small_cohorts": "allow"}
 
-    apart: ClassVar = "Make counts binary, or try other lambda_u and lambda_w."
+    apart: ClassVar = (
+        "Make counts binary, or try other values of lambda_u and lambda_w."
+    )
 
     def check_params(self, params: CoClustering, layout: Layout) -> None:
         """Raise if the layout splits rows, or has fewer than three sites."""
         if layout.n_row_groups > 1:
             raise InvalidParameters(
-                "fccm takes split columns: sites that hold different items of the same "
+                "fccm needs split columns: sites that hold different items of the same "
                 "objects."
             )
         if len(layout.slots) < MINIMUM_MEMBERS:
@@ -167,7 +169,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
     def personal_data(self, layout: Layout) -> str:
         """State that sites send masked sums for each person."""
         return (
-            "Masked sums over your variables leave for each person; parties read "
+            "For each person, masked sums over your variables are sent; parties read "
             "the totals over all sites."
         )
 

@@ -38,7 +38,7 @@ HEADROOM: Final = 512.0
 """Factor by which Σ exp may grow from one sum to the next without a repeat."""
 
 FINE_BITS: Final = 40
-"""Fewest bits of Σ exp; a sum with fewer is repeated with another shift."""
+"""Minimum bits of Σ exp; a sum with fewer is repeated with a different shift."""
 
 MAX_REPEATS: Final = 64
 
@@ -301,7 +301,7 @@ def _replace_at(array: A, indices: Sequence[int] | IntArray, values: A) -> A:
 Mask = NDArray[np.bool_]
 
 _ROUNDING_MARGIN: Final = 1e-9
-"""Largest difference between sites in how far memberships moved: exp may differ."""
+"""Largest difference between sites' movements of memberships, because exp may differ."""
 
 
 def n_words(params: CoClustering, n_rows: int, n_lanes: int) -> int:
@@ -350,13 +350,9 @@ def check_lanes(context: FccmContext, state: Memberships, lanes: Sequence[int]) 
     if list(lanes) != active[continues].tolist():
         raise ProtocolFailed("The analyst names starts that are not under way.")
     if (continues & _resting_lanes(params, state, -margin)).any():
-        raise ProtocolFailed(
-            "The analyst continues with a start that has come to rest."
-        )
+        raise ProtocolFailed("The analyst continues with a start that has converged.")
     if (~continues & ~_resting_lanes(params, state, margin)).any():
-        raise ProtocolFailed(
-            "The analyst leaves out a start before its memberships have come to rest."
-        )
+        raise ProtocolFailed("The analyst leaves out a start before it has converged.")
 
 
 def have_converged(

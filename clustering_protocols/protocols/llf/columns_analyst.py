@@ -283,7 +283,7 @@ def rows_from_differences(
 def partition_rows(Y: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
     """Cluster rows (n, r) by k-means, with the best of ten starts.
 
-    A cluster of fewer rows than :func:`.fewest_rows_per_start` takes the nearest rows
+    A cluster with fewer rows than :func:`.fewest_rows_per_start` takes the nearest rows
     of larger clusters.
     """
     clustering = kmeans(Y, draw_starts(Y, k, _N_INIT, rng), _MAX_ITER)

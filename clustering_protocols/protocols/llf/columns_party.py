@@ -9,8 +9,9 @@ has measured distances to the means m_c, the second sum follows from their diffe
     n_c ‖m_c - m_l‖² = Σ_{i in c} (‖x_i - m_l‖² - ‖x_i - m_c‖²),
     Σ_c n_c ‖m_c - m‖² = Σ_{c<l} n_c n_l ‖m_c - m_l‖² / n.
 
-It has, if the last update changed no label. So parties send the scatter once in a run:
-it discloses the total scatter of all rows and, if labels still changed, that of these.
+It has measured them if the last update changed no label. So parties send the scatter once
+in a run: it discloses the total scatter of all rows and, if labels still changed, that of
+these labels.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record])
         if isinstance(task, messages.StartFrom):
             if len(task.labels) != sample.n_rows or task.labels.max() >= k:
                 raise ProtocolFailed(
-                    "The analyst names clusters of other rows to start from."
+                    "The analyst names initial clusters that do not fit the sample."
                 )
             sizes = np.bincount(task.labels, minlength=k)
             if sizes.min() < fewest_rows_per_start(sample.n_rows, k):
@@ -198,7 +199,9 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
         labels = order.restore_own_order(result.labels)
         rows = context.memory.get(messages.FinalRows)
         if rows is not None and not np.array_equal(rows.labels, labels):
-            raise ProtocolFailed("The analyst returns other labels than it announced.")
+            raise ProtocolFailed(
+                "The analyst returns labels that differ from those it announced."
+            )
         memberships = None
         if len(result.memberships):
             memberships = order.restore_own_order(result.memberships)

@@ -1,9 +1,9 @@
 """The equations of the paper in scaled units, and quality figures from closing totals.
 
 In Corcuera Bárcena et al., equations 1 and 2 are the layouts of split rows and columns.
-:func:`.row_kernels.nearest_sums` computes equations 3 and 4, :func:`move_centroids` 5
-and 7, :func:`.kernels.fuzzy_sums` 6, :mod:`.columns_party` 16 and 17,
-:mod:`.columns_analyst` 18.
+Equations 3 and 4 are in :func:`.row_kernels.nearest_sums`, equations 5 and 7 in
+:func:`move_centroids`, equation 6 in :func:`.kernels.fuzzy_sums`, equations 16 and 17 in
+:mod:`.columns_party`, and equation 18 in :mod:`.columns_analyst`.
 
 The quality figures describe the final labels, that is, the numbers of the nearest final
 centroids. The figures equal those computed from these labels and the pooled rows, even
@@ -45,8 +45,8 @@ PERTURBATION = 1e-3
 ROUNDING_MARGIN: Final = 1e-9
 """Largest rounding error of a movement of the centroids, relative to the tolerance.
 
-All parties have the same centroids but may add up their movements in another order than
-the leader.
+All parties have the same centroids, but may add up their movements in a different order
+from the leader.
 """
 
 
@@ -115,14 +115,14 @@ def move_centroids(
 ) -> tuple[FloatArray, float]:
     """Return V(t) = ΣLs_c/Σn_c or ΣWS_c/Σu_c (equations 5 and 7), and ‖V(t) - V(t-1)‖_F.
 
-    Coinciding centroids are made equal. A cluster of fewer rows than ``minimum`` keeps
+    Coinciding centroids are made equal. A cluster with fewer rows than ``minimum`` keeps
     its centroid. An empty cluster moves by the perturbation, which the norm does not
     include.
 
     V, sums, perturbation: float64 (k, F).
     weights: float64 (k,); numbers of rows or sums of memberships.
     unit: float64 (F,); :attr:`Scaler.step`.
-    minimum: :attr:`LosslessFederated.least_rows_moved` if rows are split.
+    minimum: :attr:`LosslessFederated.min_rows_to_move_centroid` if rows are split.
     """
     filled = weights > 0
     large = filled & ((minimum == 1) | (weights >= minimum))
@@ -284,7 +284,7 @@ OTHER_INPUTS = (
 MOST_ROWS: Final = 20_000
 MOST_GROUPS: Final = 128
 LEAST_ROWS: Final = 5
-"""The least rows of a group or of an initial cluster, so that no mean is a single row."""
+"""The minimum rows of a group or an initial cluster, so that no mean is a single row."""
 _MOST_WORDS: Final = 1 << 21
 
 
@@ -333,7 +333,7 @@ def choose_sample(n_rows: int, n_columns: int) -> Sample:
 
 
 def fewest_rows_per_start(n_rows: int, k: int) -> int:
-    """Return the least number of rows whose mean may be one of k initial centroids."""
+    """Return the minimum number of rows whose mean may be one of k initial centroids."""
     return max(1, min(LEAST_ROWS, n_rows // k))
 
 

@@ -17,11 +17,11 @@ from clustering_protocols.terms.schema import Schema
 
 Start = Literal["careful", "random_party", "bounds", "given", "random_rows"]
 LARGEST_TOL: Final = 0.1
-"""The largest tolerance of a new session. With more, a run may end after one update."""
+"""The largest tolerance of a new session; above it, a run may end after one update."""
 LEAST_FUZZIFIER: Final = 1.1
 """The smallest fuzzifier of a new session over split rows.
 
-With less, memberships are nearly 0 or 1, as in c-means, but sums are not audited.
+Below it, memberships are nearly 0 or 1, as in c-means, but sums are not audited.
 """
 
 
@@ -110,7 +110,7 @@ class LosslessFederated(AlignedParams):
     )
     publish: Literal["centroids", "sizes", "nothing"] = Field(
         default="centroids",
-        description="What the analyst and the coordinator receive of the result: "
+        description="What the analyst and the coordinator learn about the result: "
         "final centroids (split rows) and cluster sizes, sizes alone, or only that it "
         "exists. "
         "Centroids of a cluster of n rows are rounded to steps of at least max(1/20, "
@@ -138,7 +138,7 @@ class LosslessFederated(AlignedParams):
 
     @property
     def min_published_rows(self) -> int:
-        """The least number of rows of a cluster that is published."""
+        """The minimum number of rows of a cluster that is published."""
         return self.min_cluster_rows
 
     @property
@@ -166,8 +166,8 @@ class LosslessFederated(AlignedParams):
         return self.quorum is not None
 
     @property
-    def least_rows_moved(self) -> int:
-        """The least number of rows of a cluster whose centroid moves, if rows are split.
+    def min_rows_to_move_centroid(self) -> int:
+        """The smallest cluster whose centroid is updated, in rows, if rows are split.
 
         It is 1 for fuzzy c-means, where every centroid is a weighted mean of all rows.
         """
@@ -175,7 +175,7 @@ class LosslessFederated(AlignedParams):
 
     @property
     def least_parties(self) -> int:
-        """The least number of parties that may take part in a masked sum."""
+        """The minimum number of parties that take part in a masked sum."""
         return 2 if self.allow_two_parties else 3
 
     @property

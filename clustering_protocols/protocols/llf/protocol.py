@@ -36,13 +36,13 @@ from .params import LARGEST_TOL, LEAST_FUZZIFIER, LlfSession, LosslessFederated
 _OF_ROWS: Final = {
     "analyst": (
         "Numbers of rows and features, how far the centroids move in each round, and "
-        "of the result what the terms publish."
+        "the part of the result that the terms publish."
     ),
     "party": (
         "The cluster of each of its rows, cluster sizes, and the centroids and exact "
         "sums of every round."
     ),
-    "coordinator": "What the terms publish of the result.",
+    "coordinator": "The part of the result that the terms publish.",
 }
 _OF_COLUMNS: Final = {
     "analyst": (
@@ -56,7 +56,7 @@ _OF_COLUMNS: Final = {
         "The cluster of each of its rows, cluster sizes, its own coordinates of the "
         "centroids; fuzzy: the memberships of every round."
     ),
-    "coordinator": "What the analyst learns of the result.",
+    "coordinator": "What the analyst learns about the result.",
 }
 LEARNS: Final = {
     reader: f"Split rows: {_OF_ROWS[reader]} Split columns: {_OF_COLUMNS[reader]}"
@@ -68,22 +68,22 @@ RISKS: Final[Mapping[str, Risk]] = {
         harm=Harm.STATISTICS,
         sentence="All parties read exact sums, sizes and centroids of every round; the "
         "analyst and the coordinator read what the terms publish.",
-        remedy="Nothing; publish 'sizes' or 'nothing' tells analyst and coordinator "
-        "less.",
+        remedy="Nothing; with publish 'sizes' or 'nothing', analyst and coordinator "
+        "learn less.",
         detail="If a cluster has one row in any round, such as an outlier, every party "
-        "reads this row exactly. Of a cluster of few rows it reads their mean. "
+        "reads this row exactly. If a cluster has few rows, it reads their mean. "
         "min_cluster_rows does not prevent this.",
         readers=tuple(_OF_ROWS.items()),
     ),
     "by-design-columns": Risk(
         level=RiskLevel.DESIGN,
         harm=Harm.GEOMETRY,
-        sentence="The analyst sees each row's nearest cluster and by how much; a few "
-        "rounds give all rows up to rotation and shift.",
+        sentence="The analyst sees each row's nearest cluster and how much nearer it is; "
+        "a few rounds give all rows up to rotation and shift.",
         measured="With the default start, one round gives up to 20,000 rows.",
         remedy="Nothing in llf; other methods for split columns disclose other data.",
-        detail="Columns of two values (yes or no) and rounded numbers may show there. "
-        "An analyst that knows one row more than there are columns computes all rows.",
+        detail="Columns with two values (yes or no) and rounded numbers may be recognisable. "
+        "An analyst that knows one row more than there are columns can compute all rows.",
         readers=tuple(_OF_COLUMNS.items()),
     ),
     "collusion": Risk(
@@ -91,11 +91,11 @@ RISKS: Final[Mapping[str, Risk]] = {
         harm=Harm.ROWS_JOINTLY,
         sentence="Every party reads the centroids of every round; one with modified "
         "software can steer them and compute rows of others.",
-        measured="Of your rows it computes at most the share 'sums_limit', a quarter "
-        "by default, even if all others collude.",
+        measured="It can compute at most the fraction 'sums_limit' of your rows, a "
+        "quarter by default, even if all others collude.",
         remedy="A smaller 'sums_limit', which is your own choice.",
-        detail="Of fuzzy c-means a lower limit allows fewer updates; it bounds no "
-        "share of rows. Anyone who also knows a row, or that values are whole numbers, "
+        detail="In fuzzy c-means, a lower limit allows fewer updates, but does not bound a "
+        "fraction of rows. Anyone who also knows a row, or that values are whole numbers, "
         "may compute more. An analyst that colludes with a party reads the totals too, "
         "and can falsify them.",
     ),
@@ -110,7 +110,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         level=RiskLevel.OPTION,
         harm=Harm.STATISTICS,
         sentence="Rounds continue without some parties: anyone who reads totals with and "
-        "without you can subtract them and has your sums.",
+        "without you can subtract them and obtain your sums.",
         remedy="No quorum, the default: every party is needed in every round.",
         detail="This holds once the centroids hardly move.",
     ),
@@ -119,7 +119,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         harm=Harm.STATISTICS,
         sentence="The first party reads the centroids of your own clusters, each the "
         "rounded mean of at least five rows.",
-        remedy="init 'bounds', where the dictionary gives all ranges; results then "
+        remedy="init 'bounds', if the dictionary gives all ranges; results then "
         "depend more on chance.",
         detail="It reads twice as many of your clusters as the session has, with sizes to "
         "the nearest five. Centroids are rounded to 1/20 of their standard deviation or "
@@ -138,10 +138,10 @@ RISKS: Final[Mapping[str, Risk]] = {
         sentence="Several numbers of clusters are run: other parties can subtract the "
         "sums of different runs and compute rows of yours.",
         measured="Nine runs (2 to 10 clusters) exposed 16 to 32 % of others' "
-        "rows, one run of at most four clusters 0 to 5 %.",
+        "rows, and one run of at most four clusters exposed 0 to 5 %.",
         remedy="One number of clusters.",
-        detail="In our trials, one third of the parties read rows of the others, of "
-        "tables of 150 and 178 rows. Every further session over the same rows adds to it.",
+        detail="In our trials, with tables of 150 and 178 rows, one third of the parties "
+        "read rows of the others. Every further session over the same rows adds to it.",
     ),
     "given-start-shows-rows": Risk(
         level=RiskLevel.OPTION,
@@ -149,7 +149,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         sentence="With split rows, members read exact rows of people whom the "
         "coordinator chooses, up to 'sums_limit'; with split columns, the analyst reads parts "
         "of rows.",
-        measured="With split rows, 1 session gave the exact row of a person whose day of "
+        measured="With split rows, one session gave the exact row of a person whose day of "
         "birth was known.",
         remedy="Another start, or refuse when your software asks about few rows.",
         detail="With split columns the analyst learns how far each row lies along k - 1 "
@@ -162,11 +162,11 @@ RISKS: Final[Mapping[str, Risk]] = {
         harm=Harm.ROWS,
         sentence="Every party reads fuzzy memberships of all rows in every round, and "
         "can compute the columns of the others from them.",
-        measured="With two clusters more than columns, one round gave all cells of two "
-        "tables; with fewer clusters, all rounds gave 79 to 95 %.",
+        measured="With two more clusters than columns, one round gave all cells of two "
+        "tables; with fewer clusters, all rounds together gave 79 to 95 %.",
         remedy="algorithm 'cmeans', the default.",
-        detail="The analyst sees the distances of rows to centroids in every round: "
-        "all rows, up to rotation and shift.",
+        detail="The analyst sees the distances of rows to centroids in every round, and "
+        "so all rows up to rotation and shift.",
     ),
 }
 
@@ -258,7 +258,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
         if layout.n_row_groups > 1 and layout.n_column_groups > 1:
             raise InvalidParameters(
-                "llf takes split rows or split columns; for both at once there is 'dc'."
+                "llf needs split rows or split columns; if both are split, use 'dc'."
             )
         alignment.check_rows_are_shared(params, layout)
         _check_parties(params, layout)
@@ -291,7 +291,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             raise InvalidParameters(
                 f"fuzzifier: {params.fuzzifier:g} is less than {LEAST_FUZZIFIER:g}: "
                 "degrees would be nearly those of c-means, without its audit of sums. "
-                "Take algorithm 'cmeans'."
+                "Choose algorithm 'cmeans'."
             )
 
     def check_runs(self, runs: Sequence[LosslessFederated], layout: Layout) -> None:
@@ -326,7 +326,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         return params.quorum or len(layout.slots)
 
     def check_roster(self, session: LlfSession) -> None:
-        """Raise if rows are too few, or given centroids do not have the data's width."""
+        """Raise if rows are too few, or if given centroids have the wrong columns."""
         from clustering_protocols.shared_stages.scaling import check_start_columns
 
         from . import round_bound
@@ -368,7 +368,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             )
         if too_few := starts.describe_few_rows(params, layout, sizes):
             cautions.append(
-                f"{too_few}. The result may be far from the best pooled one: take fewer "
+                f"{too_few}. The result may be far from the best pooled one: choose fewer "
                 "clusters."
             )
         return cautions
@@ -382,7 +382,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             "by-design-columns": not rows_split,
             "collusion": rows_split,
             "small-clusters-move": (
-                rows_split and not fuzzy and params.least_rows_moved < FEW_ROWS
+                rows_split and not fuzzy and params.min_rows_to_move_centroid < FEW_ROWS
             ),
             session_risks.SOLVABLE: (
                 rows_split and fuzzy and params.small_cohorts == "allow"
@@ -571,7 +571,7 @@ def _check_parties(params: LosslessFederated, layout: Layout) -> None:
     n_slots, least, quorum = len(layout.slots), params.least_parties, params.quorum
     if n_slots < least:
         raise InvalidParameters(
-            f"A masked sum needs {least} parties, the layout has {n_slots}: invite "
+            f"A masked sum needs {least} parties, but the layout has {n_slots}: invite "
             "more, or allow_two_parties."
         )
     if quorum is not None and not least <= quorum <= n_slots:

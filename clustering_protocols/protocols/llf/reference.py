@@ -120,7 +120,7 @@ def _run_updates(
         unit = np.concatenate([scale.step for scale in scalers])
     V = equalise_coordinates(V, unit)
     rows_split = _splits_rows(trace)
-    minimum = params.least_rows_moved if rows_split else 1
+    minimum = params.min_rows_to_move_centroid if rows_split else 1
     before = None
     n_updates = 0
     while n_updates < params.max_iter:
@@ -206,7 +206,7 @@ def objectives(
     plain = pooled_objectives.pooled_kmeans(Z, k)
     own = pooled_objectives.inertia(Z, labels)
     agreement = adjusted_rand(plain.labels, labels)
-    minimum = params.least_rows_moved if _splits_rows(trace) else 1
+    minimum = params.min_rows_to_move_centroid if _splits_rows(trace) else 1
     if (
         min(np.bincount(y, minlength=k).min() for y in (plain.labels, labels))
         >= minimum

@@ -66,7 +66,7 @@ def audit_update(context: LlfContext, data: DataSource) -> DegreeSums:
 
     def remedy(unknowns: float) -> str:
         fit = int(unknowns / (MARGIN * k * (width + 1))) - _CLOSING
-        advice = f"max_iter {fit} would fit" if fit > 0 else "Take fewer clusters"
+        advice = f"max_iter {fit} would fit" if fit > 0 else "Choose fewer clusters"
         return f"{advice}. With small_cohorts 'allow' the risk is accepted."
 
     return audit_degrees(

@@ -43,7 +43,7 @@ _CLOSING: Final[Mapping[str, tuple[tuple[str, str, str], str]]] = {
     "close": (_BY_LABEL, "gather"),
     "gather": (_FOR_FIGURES, "tell"),
 }
-"""Of each phase with a closing sum the fields for its total, and the next phase."""
+"""For each phase with a closing sum, the fields for its total, and the next phase."""
 _TASKS: Final[Mapping[str, tuple[Callable[..., Record], tuple[str, ...]]]] = {
     "update": (messages.Update, ("number",)),
     "close": (messages.Close, ()),

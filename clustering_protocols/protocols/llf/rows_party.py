@@ -191,7 +191,7 @@ def _check_enough_rows(view: RowsRound, n_rows: int, width: int) -> None:
     if params.fuzzy and n_rows <= needed:
         raise GuardRefused(
             f"{n_rows} rows: sums of degrees over no more than {needed:.0f} rows could "
-            "be solved for them. Use fewer clusters, or take more rows."
+            "be solved for them. Use fewer clusters, or more rows."
         )
 
 

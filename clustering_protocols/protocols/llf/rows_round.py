@@ -13,7 +13,7 @@ A share that is not a sum over rows passes all three checks only if its sender c
 predict the sums of others.
 
 All other parties together know a party's sums, because they can subtract their own from
-the totals. So a party refuses to answer if more than the share ``sums_limit`` of its
+the totals. So a party refuses to answer if more than the fraction ``sums_limit`` of its
 rows could be computed from all the sums that it has sent. These are the sums of all
 updates and runs, of the closing rounds, and of earlier sessions over the same table.
 Sums of fuzzy memberships are bounded by :mod:`.round_bound` instead, but the sums of
@@ -84,7 +84,7 @@ def check_same_rows(
     comparable = [total for total in before if total.members == now.members]
     for total in comparable:
         if (np.abs(rows - total.sums.sum(axis=0)) > slack).any():
-            raise ProtocolFailed("A total is of other rows than an earlier total.")
+            raise ProtocolFailed("A total covers different rows from an earlier total.")
 
 
 def check_no_farther(
@@ -142,7 +142,7 @@ class RowsRound:
     def apply_totals(self, totals: messages.Totals) -> messages.Centroids:
         """Apply all updates in ``totals`` that follow the centroids in memory.
 
-        Raises InvalidArray if the totals have other sizes, and ProtocolFailed if they
+        Raises InvalidArray if the totals have wrong sizes, and ProtocolFailed if they
             are out of order or cannot be sums over rows.
         """
         n_slots, n_words = len(self.context.session.slots), self.encoding.unit.size + 1
@@ -271,7 +271,7 @@ class RowsRound:
         if state.asked == number and self.context.slot.name in members:
             check_own_share(weights, state.own)
         step = public_perturbation(self.context.session, number, self.scale)
-        unit, minimum = self.scale.step, self.params.least_rows_moved
+        unit, minimum = self.scale.step, self.params.min_rows_to_move_centroid
         V, moved = move_centroids(state.centroids, sums, weights, step, unit, minimum)
         after = messages.Centroids(
             number=number,
@@ -430,15 +430,17 @@ def check_sums_limit(
     following = history.count_derivable_rows(limit)
     if following <= limit:
         return
-    fits = f"max_iter {n_updates} would fit" if n_updates > 0 else "Take fewer clusters"
+    fits = (
+        f"max_iter {n_updates} would fit" if n_updates > 0 else "Choose fewer clusters"
+    )
     runs = list(context.session.runs)
     completed = runs[: runs.index(context.session.params)]
     if completed:
         numbers = ", ".join(str(run.n_clusters) for run in completed)
         fits = f"Your rows fit n_clusters {numbers}"
     raise GuardRefused(
-        f"{following} of your {n_rows} rows could be computed from all sums asked of "
-        f"you so far; 'sums_limit' is {share:g}, {limit} rows. {fits}."
+        f"{following} of your {n_rows} rows could be computed from all sums requested "
+        f"so far; 'sums_limit' is {share:g}, or {limit} rows. {fits}."
     )
 
 

@@ -106,7 +106,7 @@ class UpdatingState(Record):
 
 
 class Components(Record):
-    """What a party remembers: the components in scaled units, and the share it sent last.
+    """Memory: the components in scaled units, and the share that the party sent last.
 
     number: the number of the sum to which the share was added.
     transcript: the transcript of the round of that sum, in hex.
@@ -118,7 +118,7 @@ class Components(Record):
     means: the means of the numbers.
     covariances: lower triangles, row by row (full, tied), variances (diag) or a single
         variance (spherical) per component; a single row if tied.
-    shares: the shares of the levels, categories side by side.
+    shares: the proportions of the levels, with the categories side by side.
     own: the ring elements of the share, before masking.
     """
 

@@ -37,7 +37,7 @@ LARGEST_LOG: Final = 2.0**20
 """Log densities are clipped at ± this, so that the encoding has digits left for others."""
 _LEAST_SHARE: Final = 1e-15
 _SMOOTHING: Final = 0.1
-"""The weight of equal shares in the initial shares, because updates never change a 0."""
+"""The weight of equal proportions in the initial ones; updates never change a 0."""
 _LEAST_VARIANCE: Final = 0.1
 _SAME_ROWS: Final = 1e-6
 _ITEMS: Final = 1 << 17
@@ -91,7 +91,7 @@ class Columns:
         """Return indicators (n, L) of all levels, with two levels for yes-or-no columns.
 
         coded: float64 (n, m); in the column of each level, 1 if the row has this level
-            and 0 if not, or the share of rows that have it.
+            and 0 if not, or the proportion of rows that have it.
         """
         levels = np.empty((len(coded), self.n_levels))
         for category, part in zip(self.categories, self.level_slices, strict=True):
@@ -101,12 +101,12 @@ class Columns:
         return levels
 
     def join_means(
-        self, Z: FloatArray, shares: FloatArray, scale: Scaler, high: FloatArray
+        self, Z: FloatArray, proportions: FloatArray, scale: Scaler, high: FloatArray
     ) -> FloatArray:
-        """Combine means of numbers and shares of levels into means (k, m) of all columns.
+        """Combine means of numbers and proportions of levels into means (k, m).
 
-        Z: float64 (k, F); the scaled means of the numbers.
-        shares: float64 (k, L); the shares of the levels.
+        Z: float64 (k, F); the scaled means of the numeric columns.
+        proportions: float64 (k, L); the proportions of the levels.
         high: float64 (m,); the value of a column in rows that have its level.
         """
         means = np.empty((len(Z), self.width))
@@ -114,8 +114,8 @@ class Columns:
         means[:, numbers] = Z / scale.inverse[numbers] + scale.offset[numbers]
         for category, levels in zip(self.categories, self.level_slices, strict=True):
             columns = slice(category.start, category.stop)
-            share = shares[:, levels][:, -len(category) :]
-            means[:, columns] = share * high[columns]
+            proportion = proportions[:, levels][:, -len(category) :]
+            means[:, columns] = proportion * high[columns]
         return means
 
 
@@ -180,14 +180,14 @@ class Shape:
         return cls(params.covariance_type, params.n_clusters, columns)
 
     @property
-    def width(self) -> int:
-        """The number F of columns that are numbers."""
+    def n_numeric(self) -> int:
+        """The number F of numeric columns."""
         return len(self.columns.numbers)
 
     @property
     def _shapes(self) -> list[tuple[int, ...]]:
-        k, second = self.k, covariance_shape(self.kind, self.k, self.width)
-        return [(k,), (k, self.width), second, (k, self.columns.n_levels), (1,)]
+        k, second = self.k, covariance_shape(self.kind, self.k, self.n_numeric)
+        return [(k,), (k, self.n_numeric), second, (k, self.columns.n_levels), (1,)]
 
     @property
     def n_words(self) -> int:
@@ -199,8 +199,8 @@ class Shape:
         """The number of free parameters of the model."""
         k, columns = self.k, self.columns
         free_levels = columns.n_levels - len(columns.categories)
-        entries = math.prod(covariance_shape(self.kind, k, self.width))
-        return k - 1 + k * self.width + entries + k * free_levels
+        entries = math.prod(covariance_shape(self.kind, k, self.n_numeric))
+        return k - 1 + k * self.n_numeric + entries + k * free_levels
 
     @property
     def n_equations(self) -> int:
@@ -249,21 +249,23 @@ def initial_components(
     """
     columns, k = shape.columns, shape.k
     means = V[:, columns.numbers]
-    centre = add_in_order(np.zeros(shape.width), means) / k
-    between = add_in_order(np.zeros(shape.width), np.square(means - centre)) / k
+    centre = add_in_order(np.zeros(shape.n_numeric), means) / k
+    between = add_in_order(np.zeros(shape.n_numeric), np.square(means - centre)) / k
     total = np.square(weights[columns.numbers])
     variances = np.maximum(total - between, _LEAST_VARIANCE * total)
     covariances = _pack_covariance(shape.kind, k, np.diag(variances))
     if shape.kind == "spherical":
-        covariances /= max(shape.width, 1)
+        covariances /= max(shape.n_numeric, 1)
     high = np.where(scale.ranges.high > 0, scale.ranges.high, 1.0)
     coded = np.clip(scale.unscale(V) / high, 0.0, 1.0)
-    shares = columns.to_levels(coded)
+    proportions = columns.to_levels(coded)
     for part, size in zip(columns.level_slices, columns.level_counts, strict=True):
-        share = shares[:, part]
-        sums = add_in_order(np.zeros(k), share.T)[:, None]
-        share = np.where(sums > 0, share / np.where(sums > 0, sums, 1.0), 1 / size)
-        shares[:, part] = (1 - _SMOOTHING) * share + _SMOOTHING / size
+        proportion = proportions[:, part]
+        sums = add_in_order(np.zeros(k), proportion.T)[:, None]
+        proportion = np.where(
+            sums > 0, proportion / np.where(sums > 0, sums, 1.0), 1 / size
+        )
+        proportions[:, part] = (1 - _SMOOTHING) * proportion + _SMOOTHING / size
     return Components(
         number=0,
         transcript="",
@@ -273,7 +275,7 @@ def initial_components(
         weights=np.full(k, 1 / k),
         means=means,
         covariances=covariances,
-        shares=shares,
+        shares=proportions,
         own=np.empty(0, dtype=np.uint64),
     )
 
@@ -298,14 +300,14 @@ class Densities:
     roots: for full and tied covariances float64 (k, F, F), P with Σ⁻¹ = P Pᵀ; for
         others float64 (k, F), 1/σ².
     constants: float64 (k,); log π_c plus the constant terms of the log density.
-    log_shares: float64 (L, k); the logarithms of the shares of levels.
+    log_proportions: float64 (L, k); the logarithms of the proportions of levels.
     """
 
     shape: Shape
     means: FloatArray = field(repr=False)
     roots: FloatArray = field(repr=False)
     constants: FloatArray = field(repr=False)
-    log_shares: FloatArray = field(repr=False)
+    log_proportions: FloatArray = field(repr=False)
 
     @classmethod
     def of(cls, shape: Shape, model: Components) -> Densities:
@@ -313,7 +315,7 @@ class Densities:
 
         Raises ProtocolFailed if a covariance is not positive definite.
         """
-        width, k = shape.width, shape.k
+        width, k = shape.n_numeric, shape.k
         if shape.kind in {"full", "tied"}:
             spread = as_matrices(shape.kind, model.covariances, width)
             try:
@@ -321,7 +323,7 @@ class Densities:
             except np.linalg.LinAlgError:
                 raise ProtocolFailed(
                     "The rows of a component lie in fewer dimensions than there are "
-                    "columns: take a larger reg_covar, covariance_type 'diag', or fewer "
+                    "columns: choose a larger reg_covar, covariance_type 'diag', or fewer "
                     "clusters."
                 ) from None
             roots = np.linalg.inv(lower).swapaxes(-1, -2)
@@ -372,14 +374,14 @@ class Densities:
         logs *= -0.5
         logs += self.constants[:, None]
         if H.shape[1]:
-            logs += (H @ self.log_shares).T
+            logs += (H @ self.log_proportions).T
         return logs, differences, squares
 
     def compute_sums(self, Z: FloatArray, H: FloatArray) -> FloatArray:
         """Return the sums (n_words,) over numbers Z (n, F) and levels H (n, L) of rows."""
         shape, total = self.shape, np.zeros(self.shape.n_words)
-        step = max(_ITEMS // max(shape.k * max(shape.width, 1), 1), 256)
-        triangle = np.tril_indices(shape.width)
+        step = max(_ITEMS // max(shape.k * max(shape.n_numeric, 1), 1), 256)
+        triangle = np.tril_indices(shape.n_numeric)
         for begin in range(0, len(Z), step):
             block, levels = Z[begin : begin + step], H[begin : begin + step]
             logs, differences, squares = self._evaluate(block, levels)
@@ -394,7 +396,7 @@ class Densities:
                         for r, D in zip(R, differences, strict=True)
                     ]
                 )
-            if shape.kind == "spherical" and shape.width:
+            if shape.kind == "spherical" and shape.n_numeric:
                 second = second.sum(axis=1, keepdims=True)
             elif shape.kind == "tied":
                 second = second.sum(axis=0, keepdims=True)
@@ -420,13 +422,13 @@ def update_components(
 ) -> Components:
     """Return the components that follow from the sums of an update over n_rows rows.
 
-    A component with a weight below ``min_cluster_rows`` keeps its mean, its shares and,
+    A component with a weight below ``min_cluster_rows`` keeps its mean, proportions and,
     unless tied, its covariance, because new ones would reveal its few rows.
     """
     moved = sums.weights >= params.min_cluster_rows
     N = np.where(moved, sums.weights, 1.0)[:, None]
     d = np.where(moved[:, None], sums.first / N, 0.0)
-    rows, columns = np.tril_indices(shape.width)
+    rows, columns = np.tril_indices(shape.n_numeric)
     on_diagonal = (rows == columns) * params.reg_covar
     if shape.kind == "full":
         spread = sums.second / N - d[:, rows] * d[:, columns] + on_diagonal
@@ -438,7 +440,7 @@ def update_components(
         spread = sums.second / N - np.square(d) + params.reg_covar
     else:
         shifts = add_in_order(np.zeros(shape.k), np.square(d).T)[:, None]
-        spread = (sums.second / N - shifts) / max(shape.width, 1) + params.reg_covar
+        spread = (sums.second / N - shifts) / max(shape.n_numeric, 1) + params.reg_covar
         spread = spread[:, : sums.second.shape[1]]
     if shape.kind != "tied":
         spread = np.where(moved[:, None], spread, model.covariances)
@@ -471,14 +473,14 @@ def check_total(
 
     own: this party's own part of the sums.
     pooled: float64 (F,), the variance of each number over all rows, in scaled units in
-        which the mean is 0; and float64 (L,), the share of each level.
+        which the mean is 0; and float64 (L,), the proportion of each level.
     """
     slack = _SAME_ROWS * n_rows
-    variances, shares = pooled
+    variances, proportions = pooled
     N, mu, S = sums.weights[:, None], model.means, sums.first
     diagonal: slice | IntArray = slice(None)
     if shape.kind in {"full", "tied"}:
-        diagonal = np.flatnonzero(np.equal(*np.tril_indices(shape.width)))
+        diagonal = np.flatnonzero(np.equal(*np.tril_indices(shape.n_numeric)))
     Q, own_Q = sums.second[:, diagonal], own.second[:, diagonal]
     squares = (Q.sum(axis=0), (2 * mu * S + N * mu * mu).sum(axis=0), variances)
     if shape.kind == "spherical":
@@ -488,7 +490,7 @@ def check_total(
         (np.abs(sums.weights.sum() - n_rows), slack),
         (np.abs((S + N * mu).sum(axis=0)), slack * scale),
         (np.abs(squares[0] + squares[1] - n_rows * squares[2]), slack * scale),
-        (np.abs(sums.levels.sum(axis=0) - n_rows * shares), slack),
+        (np.abs(sums.levels.sum(axis=0) - n_rows * proportions), slack),
         (own.weights - sums.weights, slack),
         (own_Q - Q, slack * scale),
         (own.levels - sums.levels, slack),
@@ -498,7 +500,7 @@ def check_total(
         ),
     ]
     if any((np.asarray(excess) > limit).any() for excess, limit in excesses):
-        raise ProtocolFailed("A total is not of the rows whose moments were pooled.")
+        raise ProtocolFailed("A total is not over the rows whose moments were pooled.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

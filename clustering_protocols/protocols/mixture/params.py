@@ -84,7 +84,7 @@ class Mixture(Params):
 
     @property
     def min_published_rows(self) -> int:
-        """The least number of rows of a cluster that is published."""
+        """The minimum number of rows of a cluster that is published."""
         return self.min_cluster_rows
 
     @property

@@ -27,18 +27,18 @@ from .params import Mixture, MixtureSession
 
 LEARNS: Final = {
     "analyst": (
-        "Numbers of rows, variables and updates, and of the result what the terms publish."
+        "Numbers of rows, variables and updates, and the published part of the result."
     ),
     "first party": (
-        "With init 'careful' the rounded centroids of your own clusters, each of at least "
-        "five rows, and their sizes in fives."
+        "With init 'careful', the rounded centroids of your own clusters, each of at least "
+        "five rows, and their sizes, rounded to fives."
     ),
     "party": (
-        "The memberships of its own rows; of all rows together the weight, mean, "
-        "covariance and shares of levels of each component, and the log likelihood, in "
-        "every update."
+        "The memberships of its own rows; in every update, the weight, mean, covariance "
+        "and proportions of levels of each component, and the log likelihood, over all "
+        "rows together."
     ),
-    "coordinator": "What the terms publish of the result.",
+    "coordinator": "The part of the result that the terms publish.",
 }
 RISKS: Final[Mapping[str, Risk]] = {
     "by-design": Risk(
@@ -46,11 +46,11 @@ RISKS: Final[Mapping[str, Risk]] = {
         harm=Harm.ROWS_JOINTLY,
         sentence="All parties read exact means and covariances of each component in every "
         "update; if all others collude, they subtract their shares and read your sums.",
-        measured="In trials 8 rows were read from 8 totals; now totals give at most "
-        "1 equation for 2 unknown numbers of others.",
-        remedy="Nothing; publish 'sizes' tells analyst and coordinator less.",
+        measured="In trials, eight rows were read from eight totals; now totals give at "
+        "most one equation for every two unknown numbers of others.",
+        remedy="Nothing; with publish 'sizes', analyst and coordinator learn less.",
         detail="Your software counts equations over all sessions with the same rows, and "
-        "stops. Anyone who already knows rows, or colludes, has fewer unknown numbers. If "
+        "stops at the limit. Anyone who already knows rows, or colludes, has fewer unknowns. If "
         "a component has the weight of one row, such as an outlier, every party reads this "
         "row: below min_cluster_rows the component stays, but its sums are sent. With "
         "init 'given' the coordinator chooses around which points rows are added up.",
@@ -95,9 +95,9 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
 
     title = "Gaussian mixtures and latent classes"
     summary = (
-        "Clusters that are longer in one direction than in another, of numbers and "
-        "categories. In each update masked sums are added up, so that nobody reads those "
-        "of one party. The result is that of the pooled data."
+        "Finds clusters that may be longer in one direction than in another, from numbers "
+        "and categories. In each update, masked sums are added up, so that nobody reads "
+        "those of one party. The result is that of the pooled data."
     )
     params = Mixture
     paper = (
@@ -117,7 +117,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
     def check_params(self, params: Mixture, layout: Layout) -> None:
         """Refuse split columns, fewer than three parties, and unfit initial centroids."""
         if layout.n_column_groups > 1:
-            raise InvalidParameters("mixture takes split rows.")
+            raise InvalidParameters("mixture needs split rows.")
         if len(layout.slots) < MINIMUM_MEMBERS:
             raise InvalidParameters(
                 f"mixture needs {MINIMUM_MEMBERS} parties: with two, each could "
@@ -135,7 +135,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         starts.check_given_start_has_one_run(runs)
 
     def check_roster(self, session: MixtureSession) -> None:
-        """Raise if rows are too few, or given centroids do not have the data's width."""
+        """Raise if rows are too few, or if given centroids have the wrong columns."""
         from clustering_protocols.shared_stages.scaling import check_start_columns
 
         from . import bound
@@ -183,8 +183,8 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         sentence = (
             f"Each update needs {rows} rows outside the largest party: with fewer "
             f"than {rows * (params.max_iter + 1)} such rows, a session makes fewer updates "
-            f"than max_iter, {params.max_iter}. Integers count less, and categories alone "
-            "by their possible combinations."
+            f"than max_iter, {params.max_iter}. Integers count for less; if all fields are "
+            "categorical, only their possible combinations count."
         )
         return (sentence,)
 
@@ -200,10 +200,10 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
             cautions.append(
                 f"{small} of {len(sizes)} clusters have fewer than "
                 f"{params.min_cluster_rows} rows (min_cluster_rows): their components may "
-                "have kept their place. Take fewer clusters."
+                "have kept their place. Choose fewer clusters."
             )
         if too_few := starts.describe_few_rows(params, layout, sizes):
-            cautions.append(f"{too_few}: take fewer clusters.")
+            cautions.append(f"{too_few}: choose fewer clusters.")
         return cautions
 
     def risks_of(self, params: Mixture, layout: Layout) -> Sequence[str]:

@@ -157,12 +157,12 @@ class RoundView:
         return np.where(np.isfinite(self.scale.ranges.high), self.scale.ranges.high, 1)
 
     @property
-    def pooled_variances_and_shares(self) -> tuple[FloatArray, FloatArray]:
-        """The scaled variances (F,) and the shares (L,) of levels over all rows."""
+    def pooled_variances_and_proportions(self) -> tuple[FloatArray, FloatArray]:
+        """The scaled variances (F,) and the proportions (L,) of levels over all rows."""
         moments = self.context.recall(PooledMoments)
         variances = np.square(moments.spread * self.scale.inverse)
-        shares = self.columns.to_levels((moments.mean / self.high)[None])[0]
-        return variances[self.columns.numbers], shares
+        proportions = self.columns.to_levels((moments.mean / self.high)[None])[0]
+        return variances[self.columns.numbers], proportions
 
     def initial_components(self) -> messages.Components:
         """Return the components before the first update."""
@@ -196,7 +196,12 @@ class RoundView:
         )
         own = self.shape.split_sums(encoding.decode(before.own))
         em.check_total(
-            self.shape, before, sums, own, self.pooled_variances_and_shares, self.n_rows
+            self.shape,
+            before,
+            sums,
+            own,
+            self.pooled_variances_and_proportions,
+            self.n_rows,
         )
         params = self.context.session.params
         return em.update_components(params, self.shape, before, sums, self.n_rows)
@@ -307,9 +312,7 @@ def _report_digest(view: RoundView, task: messages.ReportDigest) -> Reply:
     context, shape = view.context, view.shape
     components = context.recall(messages.Components)
     if not components.closing:
-        raise ProtocolFailed(
-            "The analyst closes before the likelihood has come to rest."
-        )
+        raise ProtocolFailed("The analyst closes before the likelihood has converged.")
     task.require({"w": shape.n_words + 1})
     encoding = Closing.encoding(shape, view.n_rows)
     words = view.read_total(components, task.total, encoding)

@@ -44,8 +44,8 @@ class DistanceDecoder:
     """Decodes the squared distances of rows from the parties' answers.
 
     slots: all slots, in the order of their share points.
-    answers: for each slot that answered, uint64 (pairs,). With ``hide_segments`` all
-        slots must answer, otherwise at least 2 l + 2 t - 1.
+    answers: for each slot that answered, uint64 (pairs,). If ``hide_segments`` is set,
+        all slots must answer, otherwise at least 2 l + 2 t - 1.
     bits: q, the number of binary digits after the point of a quantised value.
 
     Raises ProtocolFailed if there are too few answers.
@@ -102,9 +102,9 @@ class DistanceDecoder:
         return True
 
     def _build_contradiction(self) -> ProtocolFailed:
-        """Return the error for contradictory answers, naming the wrong party if possible.
+        """Return the error for contradictory answers, naming the party if possible.
 
-        A party is named if the other answers agree without its own. This takes two more
+        A party is named if the other answers agree without its own. This needs two more
         answers than decoding does.
         """
         n_values = self.params.needed_answers
@@ -263,7 +263,7 @@ class ClusterLabels:
 def build_clustering_input(
     params: OmniFC, squared: FloatArray | None, X: FloatArray
 ) -> FloatArray:
-    """Return what the algorithm takes: rows (n, width), or condensed distances.
+    """Return the algorithm's input: rows (n, width), or condensed distances.
 
     squared: float64 (n (n - 1) / 2,); condensed squared distances, which are
         overwritten if the algorithm takes distances. If ``squared`` is None, distances

@@ -1,4 +1,4 @@
-"""How much a session uploads and holds in memory; too large sessions are refused.
+"""Sizes of a session's uploads and memory; sessions that are too large are refused.
 
 The numbers of parties, segments and noise segments come from the terms, and the numbers
 of rows and features from the roster.
@@ -110,7 +110,7 @@ def most_rows(bytes_of: Callable[[int], int], limit: int) -> int:
 
 
 def rows_that_fit(params: OmniFC, n_features: int) -> int:
-    """Return the most rows that the analyst can cluster within memory_limit."""
+    """Return the largest number of rows that the analyst can cluster in memory_limit."""
     return most_rows(
         lambda n: analyst_bytes(params, n, n_features), params.memory_limit
     )
@@ -137,7 +137,7 @@ class OmniFcSizes(Sizes[OmniFC]):
         """Return a sentence on how more rows can be clustered."""
         if params.distances == "all":
             return (
-                "Distances between all rows grow with the square of their number: take "
+                "Distances between all rows grow with the square of their number: choose "
                 "distances 'landmarks', or raise max_rows and memory_limit."
             )
         return "Raise max_rows, and memory_limit if needed."

@@ -165,8 +165,8 @@ def encode(
     return [combine(weights, parts) for weights in matrix]
 
 
-_RADIUS: Final = 0.45  # as a share of the diagonal; see `draw_landmarks`
-_UNITS: Final = 16.0  # least radius, in steps of quantised rows, divided by √d
+_RADIUS: Final = 0.45  # as a fraction of the diagonal; see `draw_landmarks`
+_UNITS: Final = 16.0  # minimum radius, in steps of quantised rows, divided by √d
 _SUMMANDS: Final = 12  # uniform numbers whose sum is nearly normal
 _SPREAD: Final = 0.5  # smallest over largest eigenvalue exceeds this: it is nearly 1
 _BLOCK: Final = 4096

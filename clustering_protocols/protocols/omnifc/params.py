@@ -48,14 +48,14 @@ class OmniFC(Params):
         description="all: between all rows; memory and uploads grow with the square "
         "of the rows. landmarks: of each row to d + 1 points that the parties draw in "
         "common (landmark MDS), for d features; 8 (d + 1) bytes per row and party. "
-        "They determine the rows up to a rigid motion, as all distances do, but for "
+        "They determine the rows up to a rigid motion, as all distances do, except for "
         "rounding in the 14th digit. Besides what the distances show, the analyst "
         "learns where the middle of the features' ranges lies among the rows; and if a "
         "party gives it the landmarks, it can compute all rows, however few that party "
-        "has itself. hierarchical and kmedoids still take memory with the square of "
-        f"the rows, at the analyst alone. Of more than {MANY_IN_A_GRAPH:,} rows, "
+        "has itself. For hierarchical and kmedoids, the analyst's memory still grows with "
+        f"the square of the rows. If there are more than {MANY_IN_A_GRAPH:,} rows, "
         f"spectral clusters {N_REPRESENTATIVES:,} means, each over the rows that are "
-        "nearest to a randomly drawn row: an approximation.",
+        "nearest to a randomly drawn row (an approximation).",
     )
     features: Literal["embedding", "distance_rows"] = Field(
         default="embedding",
@@ -83,7 +83,7 @@ class OmniFC(Params):
     eps: float | None = Field(
         default=None,
         gt=0,
-        description="Of dbscan, in scaled units. Default: the knee of the sorted "
+        description="eps of dbscan, in scaled units. Default: the knee of the sorted "
         "distances to the min_samples-th nearest row.",
     )
     min_samples: int = Field(
@@ -98,8 +98,8 @@ class OmniFC(Params):
     fuzziness: Annotated[float, Field(gt=1, le=10)] | Literal["auto"] = Field(
         default="auto",
         description="The exponent of fuzzy_cmeans. auto: by the numbers of rows and columns "
-        "(Schwämmle and Jensen, 2010), from 1.1 to 2. With 2, clusters coincide in many "
-        "columns.",
+        "(Schwämmle and Jensen, 2010), from 1.1 to 2. With 2, clusters coincide if there "
+        "are many columns.",
     )
     n_init: int = Field(
         default=10,
@@ -148,8 +148,8 @@ class OmniFC(Params):
         default=10_000,
         ge=3,
         le=1_000_000,
-        description="The most rows of all parties together: memory grows with its "
-        "square, unless ``distances`` is 'landmarks'.",
+        description="The maximum number of rows of all parties together; memory grows "
+        "with its square, unless ``distances`` is 'landmarks'.",
     )
     memory_limit: int = Field(
         default=3 << 30,

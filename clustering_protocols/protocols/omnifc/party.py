@@ -124,7 +124,7 @@ def _check_memory(context: OmniContext) -> None:
         fit = limits.most_rows(lambda rows: limits.party_bytes(params, rows, d), limit)
         raise GuardRefused(
             f"{n} rows of {d} features take {n_bytes} bytes here; the choice "
-            f"'memory_limit' is {limit}, room for {fit} rows."
+            f"'memory_limit' is {limit}, enough for {fit} rows."
         )
 
 
@@ -133,8 +133,8 @@ def hide(
 ) -> None:
     """Replace values in [0, p) by weight · values + mask mod p, in place.
 
-    streams: for each other party, a sign (+1 if its slot is later, else -1), and the
-        stream that it shares with this party.
+    streams: for each other party, a sign (+1 if its slot is later, otherwise -1), and
+        the stream that it shares with this party.
     """
     for _, block in blocks(values):
         own = block.copy()
@@ -269,5 +269,7 @@ def scaled_rows(params: OmniFC, scale: units.Scale, data: DataSource) -> FloatAr
         Ranges(scale.minimum, scale.maximum).check(data)
     rows, rounding = scale(matrix(data)), 1e-9 * scale.ranges
     if ((rows < -rounding) | (rows > scale.ranges + rounding)).any():
-        raise ProtocolFailed("The pooled ranges leave out values of this party.")
+        raise ProtocolFailed(
+            "The pooled ranges do not include all values of this party."
+        )
     return rows

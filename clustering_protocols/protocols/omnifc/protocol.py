@@ -48,11 +48,11 @@ RISKS: Final[Mapping[str, Risk]] = {
         harm=Harm.GEOMETRY,
         sentence="The analyst learns the distances between all rows: the data up to "
         "rotation, reflection and shift.",
-        measured="In rounded numbers a search recovered all 27 features of three tables, "
+        measured="From rounded numbers, a search recovered all 27 features of three tables, "
         "and none of the 34 of two others.",
         remedy="A method that sends no rows, such as llf over split rows.",
-        detail="Features of two values (yes or no) and imputed missing values show in the "
-        "distances. Where numbers are rounded, as measurements are, the analyst may recover "
+        detail="Features with two values (yes or no) and imputed missing values show in the "
+        "distances. If numbers are rounded, as measurements are, the analyst may recover "
         "the features from the distances alone, except for signs and an offset.",
         readers=tuple(LEARNS.items()),
     ),
@@ -60,10 +60,10 @@ RISKS: Final[Mapping[str, Risk]] = {
         level=RiskLevel.COLLUSION,
         harm=Harm.ROWS_JOINTLY,
         sentence="More than `noise` parties that collude learn about your rows; an analyst "
-        "who knows enough rows, or those of one party, computes all others.",
+        "who knows enough rows, or those of one party, can compute all others.",
         remedy="A larger `noise`, which needs more parties.",
         detail="If `segments` plus `noise` parties collude, they rebuild your rows. Anyone "
-        "who has the distances computes all rows from a few known ones, one more than "
+        "who has the distances can compute all rows from a few known ones, one more than "
         "there are features, or from the landmarks if these are drawn. An analyst that "
         "colludes with a party also reads pooled totals, and can falsify them.",
     ),
@@ -109,9 +109,9 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
     title = "OmniFC: distances by Lagrange coded computing"
     version = 2
     summary = (
-        "Rows split. Each party shares its rows out among all parties, mixed with noise; "
-        "each uploads the distances between the shares that it holds; the analyst "
-        "decodes the exact distances between all rows and clusters."
+        "Rows are split. Each party distributes shares of its rows, mixed with noise, to "
+        "all parties; each uploads the distances between the shares that it holds; the "
+        "analyst decodes the exact distances between all rows and clusters the rows."
     )
     params = OmniFC
     paper = (
@@ -153,7 +153,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             fit = limits.rows_that_fit(params, n_features=1)
             raise InvalidParameters(
                 f"max_rows = {params.max_rows} takes {n_bytes} bytes at the analyst; "
-                f"memory_limit is {params.memory_limit}, room for max_rows = {fit}."
+                f"memory_limit is {params.memory_limit}, enough for max_rows = {fit}."
             )
 
     def check_roster(self, session: OmniSession) -> None:
@@ -168,7 +168,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         if n_bytes > params.memory_limit:
             raise ProtocolFailed(
                 f"{n} rows of {d} features take {n_bytes} bytes; memory_limit is "
-                f"{params.memory_limit}, room for {limits.rows_that_fit(params, d)} rows."
+                f"{params.memory_limit}, enough for {limits.rows_that_fit(params, d)} rows."
             )
         k = params.n_clusters
         if k is not None and k > n:
@@ -181,7 +181,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         return params.needed_answers
 
     def figures(self, params: OmniFC, layout: Layout) -> frozenset[str]:
-        """Return the names of the usual quality figures, and of others if computed."""
+        """Return the names of the standard quality figures, and of others if computed."""
         figures = set(USUAL_FIGURES)
         if params.algorithm == "fuzzy_cmeans":
             figures |= {"partition_coefficient", "xie_beni"}

@@ -49,7 +49,7 @@ def scale(
 ) -> FloatArray:
     """Return X in the units that the parties agree on.
 
-    Without a session, the ranges of X stand for the declared ones.
+    Without a session, the ranges of X replace the declared ones.
     """
     if params.scaling == "unit_norm":
         return units.normalise_rows(X)

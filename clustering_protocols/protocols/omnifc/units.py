@@ -1,4 +1,4 @@
-"""The scale that all parties share: a factor and a range of each feature, and q bits.
+"""The scale that all parties share: a factor and a range for each feature, and q bits.
 
 A number x ≥ 0 becomes the integer x̃ = round(2^q x). The squared distance of two such
 rows is at most Σ_f (2^q R_f + 1)² for ranges R_f (rounding adds one). This distance

@@ -39,7 +39,7 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.RowCodes]):
         state: Record,
         contributions: Mapping[str, messages.RowCodes],
     ) -> Ask | Finish:
-        """Cluster the codes; return labels, and to each party its part of the centres."""
+        """Cluster the codes; return labels, and each party's part of the centres."""
         for slot in session.slots:
             magnitudes.check_magnitudes(
                 f"What {slot!r} sent", contributions[slot].codes

@@ -54,7 +54,7 @@ def quantise(rows: FloatArray, size: int, stream: KeyedStream) -> Centres:
 
     If there are fewer than ``size`` distinct rows, they are the centres. Otherwise, the
     centres result from k-means++ and at most :data:`MAX_ITERATIONS` iterations of
-    Lloyd's algorithm. Centres without rows are left out.
+    Lloyd's algorithm. Centres without rows are omitted.
 
     stream: determines the initial centres.
     """
@@ -73,7 +73,7 @@ def quantise(rows: FloatArray, size: int, stream: KeyedStream) -> Centres:
 def _draw_starts(features: FloatArray, draws: FloatArray, starts: IntArray) -> None:
     """Write to ``starts`` the numbers of the rows that k-means++ selects by ``draws``.
 
-    Once each distinct row was selected, the first row is selected again and again.
+    Once every distinct row has been selected, the first row is selected repeatedly.
     """
     near = np.ones(features.shape[1])
     for start, draw in enumerate(draws):

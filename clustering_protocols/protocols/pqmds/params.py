@@ -26,15 +26,15 @@ class Privacy(Params):
 
     mechanism: Literal["none", "laplace"] = Field(
         default="none",
-        description="laplace: differential privacy of all that a party uploads of its "
-        "rows. Needs minimum and maximum of every field in the data "
-        "dictionary; values outside count as the nearest inside.",
+        description="laplace: differential privacy of everything that a party uploads "
+        "about its rows. It needs the minimum and maximum of every field in the data "
+        "dictionary; values outside are clipped to them.",
     )
     epsilon: float = Field(
         default=1.0,
         ge=1e-4,
         le=1e6,
-        description="ε of a person, over all subspaces and parties.",
+        description="ε per person, over all subspaces and parties.",
     )
 
 
@@ -53,7 +53,7 @@ class ProductQuantisation(AlignedParams):
         default=64,
         ge=2,
         le=4096,
-        description="Centres per subspace; fewer where fewer different values exist.",
+        description="Centres per subspace; fewer if there are fewer distinct values.",
     )
     coordinates: int | None = Field(
         default=None,
@@ -61,8 +61,8 @@ class ProductQuantisation(AlignedParams):
         le=64,
         description="How many coordinates of each subspace's centres are sent, at most "
         "sub_dim. 1: as in the paper. As many as sub_dim: all, so that distances between "
-        "the centres of a subspace are kept. More than 1 give features away (a risk). "
-        "Default: 2, but 1 with noise or if sub_dim is 1.",
+        "the centres of a subspace are kept. More than one gives features away (a risk). "
+        "Default: 2, or 1 if noise is added or sub_dim is 1.",
     )
     scaling: Literal["standard", "none"] = Field(
         default="standard",
@@ -73,7 +73,7 @@ class ProductQuantisation(AlignedParams):
         default="scale",
         description="scale: the codes of each subspace keep their own spread, as the "
         "distances of pooled data do. minmax: all range from 0 to 1, as in the paper; "
-        "several coordinates of a subspace have one factor, by which the widest reaches 1.",
+        "several coordinates of a subspace have a common factor; the widest reaches 1.",
     )
     weights: Literal["rows", "centres"] = Field(
         default="rows",

@@ -101,8 +101,8 @@ def notes(
         )
     if several:
         lines["warning"] = (
-            f"coordinates is {params.n_coordinates}: anyone who knows a few of your rows reads "
-            "the features of the others off their codes, as well as R² says."
+            f"coordinates is {params.n_coordinates}: anyone who knows a few of your rows can "
+            "read the features of the others off their codes, as exactly as R² says."
         )
     if n_rows < _FEW_ROWS * largest_codebook:
         lines["small cells"] = (
@@ -113,7 +113,7 @@ def notes(
 
 
 _NEW_ROWS = (
-    "One party's codes do not place a new row. It takes a further round, in which every "
+    "One party's codes cannot place a new row. That needs a further round, in which every "
     "party encodes the same new rows in the same order by the codebooks of this session."
 )
 
@@ -194,7 +194,7 @@ def _build_question(
         return ""
     return (
         f"Some codes are of one field alone ({fields[0]!r}; {len(fields)} in all): the "
-        "analyst reads which rows have the same value of it. Nothing was sent yet. To "
+        "analyst reads which rows have the same value of that field. Nothing was sent yet. To "
         f"send it, run again with --choice {ONE_FIELD}=true."
     )
 
@@ -223,7 +223,7 @@ def _privacy_notes(context: PqmdsContext, privacy: Privacy) -> dict[str, object]
     if privacy.mechanism == "none":
         return {}
     return {
-        "privacy": f"{privacy.mechanism} noise on all that is uploaded of a row",
+        "privacy": f"{privacy.mechanism} noise on all that is uploaded about a row",
         "  ε of a person, all parties": f"{privacy.epsilon:.4g}",
         "  of this, spent by this party": f"{release.own_share(context, privacy):.4g}",
     }

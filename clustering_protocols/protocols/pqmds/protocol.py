@@ -64,7 +64,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         sentence="Each feature has codes of its own: a public sample of it shows the "
         "analyst its values up to a cell's width.",
         remedy="sub_dim 2 or more.",
-        detail="The terms say sub_dim 1.",
+        detail="The terms have sub_dim 1.",
     ),
     "codes-give-features": Risk(
         level=RiskLevel.OPTION,
@@ -75,7 +75,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         "all.",
         remedy="coordinates 1, which loses more of the clusters.",
         detail="Several coordinates of each subspace are sent. An analyst who unmixes "
-        "the codes comes near to that without any known row.",
+        "the codes comes close to that without knowing any row.",
     ),
     "noise-covers-one-row-once": Risk(
         level=RiskLevel.OPTION,
@@ -131,9 +131,9 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
     title = "Product quantisation with one-dimensional scaling"
     version = 2
     summary = (
-        "Columns split. Each party replaces a few features at a time by one coordinate "
-        "(or, as the terms say, several) of the nearest of some centres, which stay at "
-        "home, and uploads the coordinates once; the analyst clusters them."
+        "Columns are split. Each party replaces every few features by one coordinate (or "
+        "several, as the terms say) of the nearest of some centres, which are never sent, "
+        "and uploads the coordinates once; the analyst clusters them."
     )
     params = ProductQuantisation
     paper = (
@@ -152,7 +152,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         """Raise if the layout splits rows."""
         if layout.n_row_groups > 1:
             raise InvalidParameters(
-                "pqmds takes split columns: the codes of two parties with different "
+                "pqmds needs split columns: the codes of two parties with different "
                 "rows of the same features come from different codebooks."
             )
         alignment.check_rows_are_shared(params, layout)
@@ -188,7 +188,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         if deviation <= _LARGEST_DEVIATION:
             return ()
         sentence = (
-            f"Noise of {n_codes} codes under ε = {params.privacy.epsilon:g} deviates by "
+            f"With ε = {params.privacy.epsilon:g} for {n_codes} codes, the noise deviates by "
             f"{deviation:.2g} of their range, more than codes can: clusters are lost. "
             "Raise epsilon, or send fewer codes (sub_dim, coordinates)."
         )

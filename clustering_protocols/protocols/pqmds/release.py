@@ -1,9 +1,9 @@
 """Differential privacy of everything that a party uploads about its rows.
 
 Two tables that have the same ids and differ in the row of one person give uploads that
-cannot be told apart beyond the budget. Every code of a person spends a share of the
-budget. The shares of all coordinates, subspaces and parties add up, because these codes
-are about the same people. The shares of different people do not add up.
+cannot be distinguished beyond the budget. Every code of a person spends part of the
+budget. The parts of all coordinates, subspaces and parties add up, because these codes
+are about the same people. The parts of different people do not add up.
 
 A person's row may only change the codes of that person. A codebook, mean, standard
 deviation or range that was computed from the rows would change everybody's codes. So

@@ -176,7 +176,7 @@ class KeyValues:
 
     @property
     def uniqueness(self) -> float:
-        """Return the proportion of rows with a value whose value is unique; 1 if none has."""
+        """Return the proportion of unique values among rows with a value, or 1 for none."""
         return self.n_unique / self.n_filled if self.n_filled else 1.0
 
     def readable_value(self, row: int) -> str:

@@ -43,9 +43,9 @@ from clustering_protocols.shared_stages.sums import (
     SumProgram,
     Sums,
     add_shares,
+    build_total_tasks,
     column_group_members,
     n_group_rows,
-    build_total_tasks,
 )
 from clustering_protocols.terms.sections import Release
 
@@ -83,7 +83,9 @@ class ProfilesAnalyst(AnalystRole[Params, Record, messages.AddingProfile]):
             next_state = state.model_copy(update={"sum": state.sum + 1})
             if state.sum < N_SUMS:
                 return self._ask_sum(session, next_state, sums)
-            tasks = build_total_tasks(sums, lambda total: messages.TellProfile(total=total))
+            tasks = build_total_tasks(
+                sums, lambda total: messages.TellProfile(total=total)
+            )
             return Ask(state=next_state, tasks=tasks)
         if state.sum == N_SUMS + 1 and self.release.profiles == "everybody":
             return _ask_to_read_profiles(session, state, contributions)

@@ -91,7 +91,7 @@ def test_rows_that_their_map_enlarges_too_much_are_refused() -> None:
 @pytest.mark.parametrize(
     ("params", "own", "why"),
     [
-        ({}, PolynomialFeatures(2), "makes 10 dimensions of 3 features"),
+        ({}, PolynomialFeatures(2), "makes 10 dimensions from 3 features"),
         ({"predictor": True}, PolynomialFeatures(1), "needs a linear reduction"),
     ],
 )
@@ -198,7 +198,7 @@ def test_the_limit_counts_the_feature_that_comes_out_best() -> None:
     def limited(limit: float) -> dict[str, Any]:
         return {"r1c1": {"rebuild_limit": limit}}
 
-    with pytest.raises(GuardRefused, match=r"one feature of 100.0%"):
+    with pytest.raises(GuardRefused, match=r"one feature in 100.0%"):
         run(data, limited(0.5))
     run(data, limited(1.0))
 

@@ -109,7 +109,7 @@ ROWS = Layout.lattice(3)
             Describe(),
             Layout.lattice(3, 2),
             {"dictionary": (reference.SCHEMA, numbers(["x"]))},
-            "takes split rows",
+            "needs split rows",
         ),
         (Describe(), ROWS, {"dictionary": None}, "need a dictionary"),
         (

@@ -51,7 +51,7 @@ CASES: dict[str, list[tuple[tuple[int, int], dict[str, Any], str]]] = {
     ],
     "mixture": [
         ((2, 1), {}, "needs 3 parties"),
-        ((3, 2), {}, "takes split rows"),
+        ((3, 2), {}, "needs split rows"),
         (ROWS, {"init": "given"}, "need each other"),
         (ROWS, {**GIVEN, "initial_centroids": [[1, 2]]}, "1 rows for 2 clusters"),
         (ROWS, FAR, r"between -1e\+100 and 1e\+100"),

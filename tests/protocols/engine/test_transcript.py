@@ -38,14 +38,14 @@ def test_a_field_that_all_share_is_nobodys_own() -> None:
     session = dummies(n_clusters=3)
     session.play_until(messages.Confirm)
     task = packets.parse(session.open.tasks[A])
-    with pytest.raises(TaskRefused, match="other own fields"):
+    with pytest.raises(TaskRefused, match="own fields of a message differ"):
         session.answer(A, packets.encode_packet(replace(task, own=("total",))))
     while not session.is_over:
         session.play_round()
     result = packets.parse(session.final_step.results[A])
     lie = packets.encode_packet(replace(result, own=("labels",)))
     known = (session.journals[A], session.memories[A])
-    with pytest.raises(TaskRefused, match="other own fields"):
+    with pytest.raises(TaskRefused, match="own fields of a message differ"):
         session.party(A).conclude(*known, lie, session.data[A])
 
 

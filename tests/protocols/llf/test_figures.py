@@ -204,5 +204,5 @@ def test_figures_of_other_labels_than_the_result_are_refused() -> None:
     result = packets.parse(s.final_step.results["r1c2"]).read([messages.GroupLabels])
     other = dict(result) | {"labels": np.roll(result.labels, 1)}
     lie = messages.GroupLabels.model_validate(other)
-    with pytest.raises(ProtocolFailed, match="other labels than it announced"):
+    with pytest.raises(ProtocolFailed, match="differ from those it announced"):
         ColumnsParty().conclude(s.context("r1c2"), lie, s.data["r1c2"])

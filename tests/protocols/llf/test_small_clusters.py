@@ -76,7 +76,7 @@ def test_an_empty_cluster_is_nudged_and_a_small_one_is_not() -> None:
 
 def test_a_fuzzy_centroid_moves_however_little_belongs_to_it() -> None:
     given = Llf(n_clusters=2, algorithm="fuzzy_cmeans", min_cluster_rows=1000)
-    assert given.least_rows_moved == 1
+    assert given.min_rows_to_move_centroid == 1
 
 
 def _unequal(seed: int) -> tuple[FloatArray, IntArray]:

@@ -152,7 +152,9 @@ def test_pooled_ranges_have_to_hold_own_rows(scaling: str) -> None:
     assert (party.scaled_rows(params, fits, data).min(axis=0) == 0).all()
     for ranges in (Ranges(low + 0.1, high), Ranges(low, high - 0.1)):
         narrow = units.build_declared_scale(scaling, ranges)
-        with pytest.raises(ProtocolFailed, match="leave out values of this party"):
+        with pytest.raises(
+            ProtocolFailed, match="do not include all values of this party"
+        ):
             party.scaled_rows(params, narrow, data)
 
 
@@ -333,7 +335,7 @@ def test_beyond_its_range_or_memory_a_party_sends_no_share() -> None:
     narrow = by_hand(OmniFC(n_clusters=2), parts, memory_limit=1 << 28)
     for session, error, said in (
         (far, InvalidParameters, "allow at most"),
-        (narrow, GuardRefused, "'memory_limit' is 268435456, room for 0"),
+        (narrow, GuardRefused, "'memory_limit' is 268435456, enough for 0"),
     ):
         with pytest.raises(error, match=said):
             session.play_until(messages.Compare)

@@ -202,5 +202,5 @@ def test_larger_numbers_are_refused_wherever_they_stand(
 ) -> None:
     arrays = [np.zeros(3), np.zeros((2, 2))]
     arrays[place].flat[-1] = value
-    with pytest.raises(InvalidArray, match=r"It holds numbers larger than 1e\+100"):
+    with pytest.raises(InvalidArray, match=r"It has numbers larger than 1e\+100"):
         magnitudes.check_magnitudes("It", *arrays)

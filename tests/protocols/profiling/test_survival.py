@@ -318,7 +318,7 @@ def test_a_line_with_too_few_events_says_so_and_is_not_compared(
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"event": "died"}, "no yes-or-no to describe"),
+        ({"event": "died"}, "not a yes-or-no field to describe"),
         ({"role": "cluster"}, "number to describe"),
         ({"constraints": Constraints(minimum=0)}, "and a maximum"),
         ({"constraints": Constraints(minimum=-1, maximum=3)}, "with minimum 0"),

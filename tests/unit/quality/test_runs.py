@@ -189,7 +189,9 @@ def pair_by_pair(own: IntArray, predicted: IntArray) -> float:
 def test_the_strength_is_that_of_all_pairs(seed: int) -> None:
     draw = rng(seed)
     own, predicted = draw.integers(4, size=40), draw.integers(3, size=40)
-    assert smallest_confirmed_proportion(own, predicted) == pytest.approx(pair_by_pair(own, predicted))
+    assert smallest_confirmed_proportion(own, predicted) == pytest.approx(
+        pair_by_pair(own, predicted)
+    )
 
 
 BLOBS = np.repeat(8 * np.eye(3, 4), 60, axis=0) + rng(1).normal(size=(180, 4))

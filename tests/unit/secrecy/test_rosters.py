@@ -107,7 +107,7 @@ def test_the_secret_does_not_allow_a_change_of_signed_lines(
 def test_terms_own_line_and_marks_are_those_of_the_joining() -> None:
     with pytest.raises(AgreementMismatch, match="terms changed"):
         roster_entries.check_agreement(agreement(), drawn("t"), SECRET, OWN)
-    with pytest.raises(AgreementMismatch, match="changed the line of slot 'r1c1'"):
+    with pytest.raises(AgreementMismatch, match="changed line for slot 'r1c1'"):
         check(agreement(r1c1=enrolled("r1c1", who="analyst")))
     with pytest.raises(KeyNotAuthentic, match="'r2c1' has a mark that was not made"):
         check(agreement(r2c1=enrolled("r2c1", secret=bytes(32))))

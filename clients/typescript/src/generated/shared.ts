@@ -544,7 +544,7 @@ export const PROFILES_READ_PROFILES_TASK: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Task and memory: the rounded profiles of all column groups that add up, as JSON.",
+      "Task and memory: the rounded profiles, as JSON, of all groups that can pool sums.",
     title: "ReadProfiles",
     type: "object",
     properties: {},

@@ -102,7 +102,7 @@ export function readAgreement(
 function checkOwn(roster: readonly Member[], own: Member): void {
   const shown = roster.find(({ slot }) => slot === own.slot);
   if (!shown || canonicalJson(asJson(shown)) !== canonicalJson(asJson(own))) {
-    refuse("agreement-mismatch", `The roster changed the line of slot '${own.slot}'.`);
+    refuse("agreement-mismatch", `The roster has a changed line for slot '${own.slot}'.`);
   }
 }
 
@@ -130,7 +130,7 @@ function checkLine(terms: Terms, secret: Uint8Array, member: Member): void {
   if (line.identity !== expected) {
     refuse(
       "key-not-authentic",
-      `Slot '${line.slot}' is taken by another institution than the terms expect.`,
+      `Slot '${line.slot}' is taken by an institution that the terms do not expect.`,
     );
   }
   if (!isSigned(line.identity, written, unhex(signature))) {

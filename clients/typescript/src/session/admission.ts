@@ -93,7 +93,7 @@ export class Admission {
     const entry = this.entryOf(asked);
     const kind = kindOf(asked);
     if (entry.asks !== kind || entry.leftOut.includes(this.slot)) {
-      refuse("task-refused", "The analyst announced another task.");
+      refuse("task-refused", "The analyst announced a different task.");
     }
     const [stage, exchange] = this.placeOf(asked);
     const declared = this.stages[stage]!.exchanges[exchange]!;
@@ -105,7 +105,7 @@ export class Admission {
     const entry = lastEntry(packet.history, this.agreement.digest);
     const { stage, round, attempt } = packet.address;
     if (entry.stage !== stage || entry.round !== round || entry.attempt !== attempt) {
-      refuse("task-refused", "The analyst announced another round.");
+      refuse("task-refused", "The analyst announced a different round.");
     }
     return entry;
   }
@@ -209,6 +209,6 @@ function digestOf(asked: Packet): string {
 
 function checkOwn(packet: Packet, names: readonly string[]): void {
   if (packet.own.join() !== [...names].sort().join()) {
-    refuse("task-refused", "A message has other own fields than its declaration.");
+    refuse("task-refused", "The own fields of a message differ from its declaration.");
   }
 }

@@ -71,7 +71,7 @@ function checkChoice(
     if (own && !agree(own, told)) {
       refuse(
         "protocol-failed",
-        "The analyst reports other figures than this party computed.",
+        "The analyst reports figures that differ from those of this party.",
       );
     }
   });

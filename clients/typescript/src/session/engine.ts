@@ -304,7 +304,7 @@ function checkFresh(
   if (!isNew || envelopes.some(({ label }) => label.attempt !== last)) {
     refuse(
       "envelope-refused",
-      "The envelope is older than the last answer, or of a void attempt.",
+      "The envelope is older than the last answer, or belongs to a void attempt.",
     );
   }
 }

@@ -48,7 +48,7 @@ export function receiveSelected(
 ): boolean {
   if (!context.memory.has(SELECTION)) return false;
   if (envelopes.some(({ content }) => content.kind !== "digests")) {
-    refuse("envelope-refused", "A leader sends digests of the common rows.");
+    refuse("envelope-refused", "A leader may send only digests of the common rows.");
   }
   checkLeaders(context, envelopes);
   return true;

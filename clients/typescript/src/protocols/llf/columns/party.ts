@@ -67,7 +67,7 @@ function columnsRole(params: LlfParams): Role {
       if (announced && announced.join() !== found.join()) {
         refuse(
           "protocol-failed",
-          "The analyst returns other labels than it announced.",
+          "The analyst returns labels that differ from those it announced.",
         );
       }
       const own = inOwnOrder(context.recall<readonly number[]>("order"), found);

@@ -53,7 +53,7 @@ export function audit(
     refuse(
       "guard-refused",
       `${following} of ${size} own rows could be computed from the sums that are ` +
-        `answered and these; ${most} may. Take fewer clusters, or a lower max_iter.`,
+        `answered and these; ${most} may. Choose fewer clusters, or a lower max_iter.`,
     );
   }
   return { [HISTORY]: history };

@@ -159,7 +159,7 @@ function checked(context: PartyContext, points: Points, expected: number): Point
     refuse("invalid-array", "A start has other clusters or columns than the session.");
   }
   if (points.some((point) => point.some((x) => Math.abs(x) > LARGEST))) {
-    refuse("invalid-array", `A start holds numbers larger than ${LARGEST}.`);
+    refuse("invalid-array", `A start has numbers larger than ${LARGEST}.`);
   }
   return points;
 }

@@ -42,7 +42,7 @@ export function checkSameRows(
 ): void {
   const all = ({ sums }: ClusterSums, f: number) => sumOf(sums.map((sum) => sum[f]!));
   if (slack.sums.some((most, f) => Math.abs(all(now, f) - all(before, f)) > most)) {
-    refuse("protocol-failed", "A total is of other rows than an earlier total.");
+    refuse("protocol-failed", "A total covers different rows from an earlier total.");
   }
 }
 
