@@ -415,7 +415,7 @@ def _check_nearest(model: messages.RowGroupModel) -> None:
 def _one_dimension_warning(rank: int) -> dict[str, object]:
     if rank > 1:
         return {}
-    return {"warning": "The data have one dimension, sent up to shift and scale."}
+    return {"warning": "The data have one dimension: it is sent up to shift and scale."}
 
 
 def _report(context: DcContext) -> dict[str, object]:
@@ -427,8 +427,8 @@ def _report(context: DcContext) -> dict[str, object]:
     report |= _one_dimension_warning(reduction.rank)
     if not context.session.layout.is_regular:
         report["ragged lattice"] = (
-            "Row groups that lack columns are placed at the anchors' mean there, so "
-            "distances between row groups with different columns are not preserved."
+            "Row groups that lack columns stand at the anchors' mean there: distances "
+            "between row groups with different columns are not kept."
         )
     n_rows = sum(context.session.row_counts)
     if context.session.params.samples_rows(n_rows):

@@ -113,7 +113,7 @@ def notes(
 
 
 _NEW_ROWS = (
-    "One party's codes cannot place a new row. That needs a further round, in which every "
+    "One party's codes do not place a new row. It takes a further round, in which every "
     "party encodes the same new rows in the same order by the codebooks of this session."
 )
 
@@ -223,7 +223,7 @@ def _privacy_notes(context: PqmdsContext, privacy: Privacy) -> dict[str, object]
     if privacy.mechanism == "none":
         return {}
     return {
-        "privacy": f"{privacy.mechanism} noise on all that is uploaded about a row",
+        "privacy": f"{privacy.mechanism} noise on all that is uploaded of a row",
         "  ε of a person, all parties": f"{privacy.epsilon:.4g}",
         "  of this, spent by this party": f"{release.own_share(context, privacy):.4g}",
     }

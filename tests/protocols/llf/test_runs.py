@@ -85,7 +85,9 @@ def test_published_measures_must_equal_the_computed_ones(
         "round_values",
         lambda self: rounded(self).model_copy(update={"inertia": 1.0}),
     )
-    with pytest.raises(ProtocolFailed, match="figures that differ from those of this party"):
+    with pytest.raises(
+        ProtocolFailed, match="figures that differ from those of this party"
+    ):
         several().run_to_end()
 
 
