@@ -183,7 +183,7 @@ def test_a_distance_equal_to_eps_counts_as_within_it(distances: Any) -> None:
 
 def test_whoever_opens_a_session_of_dc_names_its_dimensions() -> None:
     layout = Layout.lattice(2)
-    with pytest.raises(InvalidParameters, match=r"'all_but_one' leaves one .*'all'"):
+    with pytest.raises(InvalidParameters, match=r"'all_but_one' drops one .*'all'"):
         check_required_choices(DataCollaboration(n_clusters=2))
     for dimensions in ("all", "all_but_one"):
         named = DataCollaboration.model_validate(

@@ -105,7 +105,7 @@ def test_tables_without_ids_are_refused_before_they_join(two: Two) -> None:
         with two.party(A) as party, pytest.raises(InvalidData) as refused:
             party.run(given)
         assert "--id-column" in refused.value.detail
-        assert "alignment.method: position" in refused.value.detail
+        assert "alignment.method 'position'" in refused.value.detail
     slot = two.session.status().slots[0]
     assert (slot.joined_at, slot.state) == (None, SlotState.REFUSED)
     assert slot.reason == "invalid-data"

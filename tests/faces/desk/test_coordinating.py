@@ -102,7 +102,7 @@ def test_an_analyst_that_cannot_be_reached_can_be_replaced(
         ({"param_n_clusters": "many"}, "param.n_clusters", "whole number"),
         ({"param_tol": "-1"}, "param.tol", "at least 0"),
         ({"choose": "later"}, "choose", "Give several"),
-        ({"title": "DC", "protocol": "dc"}, "param.dimensions", "leaves one dim"),
+        ({"title": "DC", "protocol": "dc"}, "param.dimensions", "drops one dim"),
         (
             {"param_n_clusters": "2..4", "choose": "silhouette"},
             "choose",
@@ -157,7 +157,7 @@ def test_four_screens_lead_from_a_purpose_to_the_terms(desk: DeskBrowser) -> Non
     first = desk.get(NEW)
     assert heading(first) == "What it is for"
     silent = wrong(onward(desk, first, title="Wards", param_n_clusters="3"))
-    assert "leaves one dim" in silent["param.dimensions"], "an answer nobody gave"
+    assert "drops one dim" in silent["param.dimensions"], "an answer nobody gave"
     refused = onward(desk, first, param_dimensions="none", join_days="soon")
     assert heading(refused) == "What it is for"
     links = [each.attrib["href"] for each in tree(refused).iter("a")]

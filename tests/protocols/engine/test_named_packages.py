@@ -28,8 +28,8 @@ def named() -> Iterator[None]:
     [
         ("dc = mine", "a protocol of 'clustering_protocols.protocols.dc'"),
         ("house = mine", "not 'house'"),
-        ("Mine = mine", "small letters"),
-        ("a.b = mine", "small letters"),
+        ("Mine = mine", "lower-case letters"),
+        ("a.b = mine", "lower-case letters"),
         ("mine = mine:PROTOCOL", "does not name a module"),
     ],
 )

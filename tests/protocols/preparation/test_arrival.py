@@ -112,7 +112,7 @@ def test_rows_without_ids_are_refused_with_what_to_do() -> None:
     with pytest.raises(InvalidData) as refused:
         arrived(None)
     assert "--id-column" in refused.value.detail
-    assert "alignment.method: position" in refused.value.detail
+    assert "alignment.method 'position'" in refused.value.detail
     with pytest.raises(InvalidData) as refused:
         arrived(None, method="ecdh")
     assert "position" not in refused.value.detail, "the rows are others there"

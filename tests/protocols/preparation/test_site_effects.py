@@ -184,7 +184,7 @@ def test_new_rows_go_the_same_way(ended: simulation.Session) -> None:
     assert outcome.predict is not None
     placed = outcome.predict(MatrixSource(own, SCHEMA.names))
     assert (placed.labels == outcome.labels).all()
-    with pytest.raises(InvalidData, match="describe other columns"):
+    with pytest.raises(InvalidData, match="describe different columns"):
         outcome.predict(MatrixSource(own[:, 1:], SCHEMA.names[1:]))
     gap = np.where(np.arange(WIDTH + 3) == 0, np.nan, own)
     with pytest.raises(InvalidData, match="missing in age"):

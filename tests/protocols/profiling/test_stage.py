@@ -71,7 +71,7 @@ def pooled(parts: simulation.Split, outcomes: Mapping[str, Outcome]) -> pd.DataF
     [
         (messages.TakeLabels, True, "the run that the rule"),
         (signatures.Conclude, True, "the run that the rule"),
-        (signatures.Conclude, False, "than that of the labels"),
+        (signatures.Conclude, False, "whose labels it sent"),
     ],
 )
 def test_the_chosen_run_is_that_of_the_terms_and_of_the_labels(
