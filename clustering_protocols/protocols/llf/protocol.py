@@ -149,7 +149,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         sentence="With split rows, members read exact rows of people whom the "
         "coordinator chooses, up to 'sums_limit'; with split columns, the analyst reads parts "
         "of rows.",
-        measured="With split rows, one session gave the exact row of a person whose day of "
+        measured="With split rows, 1 session gave the exact row of a person whose day of "
         "birth was known.",
         remedy="Another start, or refuse when your software asks about few rows.",
         detail="With split columns the analyst learns how far each row lies along k - 1 "

@@ -46,8 +46,8 @@ RISKS: Final[Mapping[str, Risk]] = {
         harm=Harm.ROWS_JOINTLY,
         sentence="All parties read exact means and covariances of each component in every "
         "update; if all others collude, they subtract their shares and read your sums.",
-        measured="In trials, eight rows were read from eight totals; now totals give at "
-        "most one equation for every two unknown numbers of others.",
+        measured="In trials, 8 rows were read from 8 totals; now totals give at most "
+        "1 equation for every 2 unknown numbers of others.",
         remedy="Nothing; with publish 'sizes', analyst and coordinator learn less.",
         detail="Your software counts equations over all sessions with the same rows, and "
         "stops at the limit. Anyone who already knows rows, or colludes, has fewer unknowns. If "
