@@ -50,7 +50,7 @@ def _draw_tables(
         if params.selects_rows:
             people = np.where(people == n_rows - 1, n_rows + place, people)
         numbered = [(number, register[number]) for number in people.tolist()]
-        ids = _name_people(numbered, params.match_columns, is_first=place == 0)
+        ids = _name_people(numbered, params.match_key_columns, is_first=place == 0)
         centre = 4.0 * (np.arange(n_rows) % 3)[:, None]
         rows = np.round(rng.normal(centre, 1.0, (n_rows, N_COLUMNS)), 3)
         names = [f"größe {slot.column}.{number}" for number in range(N_COLUMNS)]

@@ -52,7 +52,7 @@ class Params(BaseModel):
         return ()
 
     @property
-    def match_columns(self) -> Sequence[str]:
+    def match_key_columns(self) -> Sequence[str]:
         """Return the columns of the match keys, which together make up a row's id."""
         return ()
 

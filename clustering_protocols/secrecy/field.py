@@ -112,7 +112,7 @@ def weighted_blocks(values: IntArray, weights: WordArray, out: WordArray) -> Non
     out[:] = reduce(total)
 
 
-def draw(stream: KeyedStream, size: int) -> WordArray:
+def draw_residues(stream: KeyedStream, size: int) -> WordArray:
     """Draw ``size`` uniform residues, skipping words whose low 61 bits equal p."""
     residues = stream.words(size)
     residues &= _P

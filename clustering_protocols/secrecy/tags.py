@@ -32,7 +32,10 @@ def compute_tag(words: WordArray, stream: KeyedStream) -> int:
 
     The elements lie between -2^60 and 2^60. No other sum may use the group's stream.
     """
-    weights, base = field.draw(stream, _BLOCK), int(field.draw(stream, 1)[0])
+    weights, base = (
+        field.draw_residues(stream, _BLOCK),
+        int(field.draw_residues(stream, 1)[0]),
+    )
     blocks = np.empty(-(-words.size // _BLOCK), dtype=np.uint64)
     field.weighted_blocks(words.reshape(-1).view(np.int64), weights, blocks)
     residue = 0

@@ -77,7 +77,7 @@ def slot_fields_of(terms: Terms, slot: str) -> SlotFields:
 def match_columns_of(terms: Terms, slot: str) -> tuple[str, ...]:
     """Return the columns of a slot's match keys; empty if rows are linked by ids."""
     params = check_terms(terms)
-    return tuple(params.match_columns) if shares_rows(terms, slot) else ()
+    return tuple(params.match_key_columns) if shares_rows(terms, slot) else ()
 
 
 def check_required_fields(fields: SlotFields, data: DataSource) -> None:

@@ -117,7 +117,7 @@ def _make_up_tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataS
         ids = data.ids
         if ids is not None and slot.row != own_slot.row:  # other people
             people = [f"made-up-{slot.row}-{number}" for number in range(len(values))]
-            n_parts = len(params.match_columns)
+            n_parts = len(params.match_key_columns)
             ids = [join_parts([name] * n_parts) if n_parts else name for name in people]
         tables[slot.name] = MatrixSource(cells, names, ids, gaps=True)
     return tables

@@ -109,7 +109,7 @@ def _derive_noise(
     rows = sha256(b"".join(segment.tobytes() for segment in segments)).hexdigest()
     stream = context.lasting_stream(f"noise/{rows}")
     return [
-        field.draw(stream, len(segments[0]))
+        field.draw_residues(stream, len(segments[0]))
         for _ in range(context.session.params.noise)
     ]
 
@@ -141,7 +141,7 @@ def hide(
         block[:] = np.uint64(0)
         add_combination(block, [weight], [own])
         for sign, stream in streams:
-            mask = field.draw(stream, len(block))
+            mask = field.draw_residues(stream, len(block))
             (field.add if sign > 0 else field.subtract)(block, mask)
         field.canonicalise(block)
 

@@ -132,7 +132,7 @@ class Alignment(Params):
         return self
 
     @property
-    def match_columns(self) -> tuple[str, ...]:
+    def match_key_columns(self) -> tuple[str, ...]:
         """Return the columns of the match keys, whose cells together form a row's id."""
         return key_columns(self.match_keys)
 
@@ -158,7 +158,7 @@ class Alignment(Params):
         if data.ids is None:
             raise InvalidData(
                 "Rows are linked by match keys: use a table with the columns "
-                f"{', '.join(self.match_columns)}."
+                f"{', '.join(self.match_key_columns)}."
             )
         keys = compute_key_values(data.ids, self.match_keys, self.normalisation)
         check_key_uniqueness(keys, self.key_uniqueness)
@@ -194,9 +194,9 @@ class AlignedParams(Params):
         return self.alignment.match_keys
 
     @property
-    def match_columns(self) -> Sequence[str]:
+    def match_key_columns(self) -> Sequence[str]:
         """Return the columns of the match keys, whose cells together form a row's id."""
-        return self.alignment.match_columns
+        return self.alignment.match_key_columns
 
     def normalise_id(self, name: str, *, shared: bool) -> str:
         """Return a row's id, normalised if the row is shared with other parties."""

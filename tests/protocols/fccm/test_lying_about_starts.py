@@ -63,7 +63,10 @@ def all_refuse(s: Session, match: str) -> None:
 
 Naming = Callable[[list[int]], list[int]]
 OTHERS: dict[str, tuple[Naming, str]] = {
-    "one that rests": (lambda on: sorted([min({*range(6)} - {*on}), *on]), "has converged"),
+    "one that rests": (
+        lambda on: sorted([min({*range(6)} - {*on}), *on]),
+        "has converged",
+    ),
     "all that ever were": (lambda _: list(range(6)), "has converged"),
     "one that never was": (lambda on: [*on, 6], "not under way"),
     "one twice": (lambda on: [*on, on[-1]], "not under way"),

@@ -30,7 +30,7 @@ def shares(
     rows: Words, segments: int, noise: int, parties: int, source: KeyedStream
 ) -> list[Words]:
     parts = maths.cut_into_segments(rows, segments)
-    parts += [field.draw(source, len(parts[0])) for _ in range(noise)]
+    parts += [field.draw_residues(source, len(parts[0])) for _ in range(noise)]
     matrix = maths.build_encoding_matrix(segments, noise, parties)
     return [share.reshape(len(rows), -1) for share in maths.encode(matrix, parts)]
 

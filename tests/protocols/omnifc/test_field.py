@@ -69,7 +69,7 @@ def test_long_sums_of_the_largest_products_do_not_overflow(
 
 def test_combinations_longer_than_a_block_have_no_seam() -> None:
     size = field.BLOCK + 5
-    parts = [field.draw(stream(k), size) for k in range(3)]
+    parts = [field.draw_residues(stream(k), size) for k in range(3)]
     weights = [1, P - 1, 12345]
     total = maths.combine(weights, parts)
     for at in (0, field.BLOCK - 1, field.BLOCK, size - 1):
@@ -78,7 +78,7 @@ def test_combinations_longer_than_a_block_have_no_seam() -> None:
 
 
 def test_draws_are_uniform() -> None:
-    drawn = field.draw(stream(1), 200_000)
+    drawn = field.draw_residues(stream(1), 200_000)
     assert drawn.max() < P
     for shift in (0, 30, 57):  # lowest, middle, highest bits
         counts = np.bincount(((drawn >> np.uint64(shift)) & np.uint64(15)).astype(int))
@@ -115,7 +115,7 @@ def test_decoding_weights_recover_the_sum_over_data_points(data: st.DataObject) 
 
 
 def drawn(n: int, width: int) -> Any:
-    return field.draw(stream(width), n * width).reshape(n, width)
+    return field.draw_residues(stream(width), n * width).reshape(n, width)
 
 
 @given(

@@ -38,7 +38,7 @@ def params(**more: Any) -> ProductQuantisation:
 
 def session(*held: Sequence[Person], **more: Any) -> Session:
     chosen = params(**more)
-    layout, data = parties(*held, columns=chosen.alignment.match_columns)
+    layout, data = parties(*held, columns=chosen.alignment.match_key_columns)
     return Session(chosen, layout, data, seed=5)
 
 

@@ -41,7 +41,7 @@ def test_an_alignment_is_written_like_any_other_parameter() -> None:
 def test_keys_have_one_spelling_and_columns_one_order() -> None:
     said = Alignment(method="ecdh", match_keys=("b|first:3+a , b", "c"))
     assert said.match_keys == ("b | first:3 + a, b", "c")
-    assert said.match_columns == ("b", "a", "c")
+    assert said.match_key_columns == ("b", "a", "c")
 
 
 @pytest.mark.parametrize(
