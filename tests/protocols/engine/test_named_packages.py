@@ -53,7 +53,7 @@ def test_a_named_package_without_a_protocol_is_told(
     write_metadata(tmp_path, "yours", "[coterie.protocols]\nyours = not_there\n")
     monkeypatch.syspath_prepend(tmp_path)
     for name, said in (
-        ("absent", "is not installed here"),
+        ("absent", "not installed here"),
         ("mine", "has no protocol"),
         ("yours", "cannot be used: No module named 'not_there'"),
     ):
