@@ -501,7 +501,9 @@ _CALLS: Final[dict[str, Callable[[Input], Output]]] = {
     },
     "residues": lambda given: {
         "residues": as_text(
-            field.draw(_GivenBytes(as_words(given["words"]).tobytes()), given["size"])
+            field.draw_residues(
+                _GivenBytes(as_words(given["words"]).tobytes()), given["size"]
+            )
         )
     },
     "exchange": exchange,
