@@ -102,7 +102,10 @@ export function readAgreement(
 function checkOwn(roster: readonly Member[], own: Member): void {
   const shown = roster.find(({ slot }) => slot === own.slot);
   if (!shown || canonicalJson(asJson(shown)) !== canonicalJson(asJson(own))) {
-    refuse("agreement-mismatch", `The roster has a changed line for slot '${own.slot}'.`);
+    refuse(
+      "agreement-mismatch",
+      `The roster has a changed line for slot '${own.slot}'.`,
+    );
   }
 }
 

@@ -176,7 +176,10 @@ function sumOfUnits(
     for (const row of table.rows) {
       const value = term(row[feature]!, feature);
       if (Math.abs(value) > 2 ** powers[feature]!) {
-        refuse("protocol-failed", "The pooled bound is below some values of this party.");
+        refuse(
+          "protocol-failed",
+          "The pooled bound is below some values of this party.",
+        );
       }
       sum += BigInt(roundToEven(value * units[feature]!));
     }
