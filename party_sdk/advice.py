@@ -47,13 +47,13 @@ COLUMNS: Final = (
 """Column titles of the comparison table; :func:`comparison_row` returns a row."""
 
 _LEGEND: Final = (
-    "analyst, with a party: what the analyst can work out beside the result, alone and "
-    "together with one party. agreement: with clustering the pooled rows, on the worst "
+    "analyst, with a party: what the analyst can work out beyond the result, alone and "
+    "together with one party. agreement: with a clustering of the pooled rows, on the worst "
     "and the best public data set; 1 is equal."
 )
 
 _MIXED: Final = (
-    "Numbers, yes or no and levels are clustered together if a dictionary describes "
+    "Numbers, yes-or-no answers and levels are clustered together if a dictionary describes "
     "them: numbers count in standard deviations; two answers or two levels are 1 apart."
 )
 
@@ -75,8 +75,8 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "partitioning": Question(
         "Do the parties hold the same people?",
         {
-            "horizontal": "other people at each party",
-            "vertical": "the same people, other variables",
+            "horizontal": "different people at each party",
+            "vertical": "the same people, different variables",
             "mixed": "both",
         },
     ),
@@ -87,9 +87,9 @@ QUESTIONS: Final[Mapping[str, Question]] = {
         "no",
     ),
     "data": Question(
-        "What is the data?",
+        "What kind of data is it?",
         {
-            "numeric": "measurements, with yes or no and levels",
+            "numeric": "measurements, yes-or-no answers and levels",
             "counts": "counts of objects and items",
             "categories": "levels, such as answers to a questionnaire",
         },
@@ -216,7 +216,7 @@ def _fit_method(
     """Return the method with suggested parameters, or the reason why it does not fit."""
     protocol = catalogue.protocol(name)
     if situation.partitioning not in method.partitionings:
-        return f"It takes {' or '.join(protocol.partitionings)} partitioning."
+        return f"It requires {' or '.join(protocol.partitionings)} partitioning."
     if situation.data != method.data:
         return f"It takes {QUESTIONS['data'].answers[method.data]}."
     exposure = max(analyst_exposures(_disclosures_of(name, method, layout)))
@@ -271,7 +271,9 @@ def layout_of(partitioning: Partitioning, parties: int) -> Layout:
     if partitioning == "vertical":
         return Layout.lattice(1, parties)
     if parties < 3:
-        raise InvalidParameters("Splitting both rows and columns takes three parties.")
+        raise InvalidParameters(
+            "Splitting both rows and columns requires three parties."
+        )
     slots = (
         Slot(name=f"r{row + 1}c{column + 1}", row=row, column=column)
         for row, column in (divmod(number, 2) for number in range(parties))
@@ -322,7 +324,7 @@ def check_sizes(
     max_rows = sizes.most_rows(params, columns or _USUAL_COLUMNS)
     if max_rows is not None and rows > max_rows:
         raise InvalidParameters(
-            f"With these parameters {catalogue.find_protocol_name(params)} ends at {max_rows:,} rows. "
+            f"With these parameters {catalogue.find_protocol_name(params)} takes at most {max_rows:,} rows. "
             f"{sizes.advice_beyond_limit(params)}"
         )
     text = session_terms.draw_up_terms(
@@ -351,7 +353,7 @@ def check_sizes(
 
 
 def column_group_widths(layout: Layout, columns: int | None) -> list[int]:
-    """Return the number of columns per column group; None assumes equal widths."""
+    """Return the number of columns per column group; None assumes equal numbers."""
     groups = layout.n_column_groups
     if columns is None:
         return [-(-_USUAL_COLUMNS // groups)] * groups
@@ -394,7 +396,7 @@ def size_warnings(
     max_iter = getattr(params, "max_iter", 0)
     if updates is not None and updates < max_iter:
         warnings.append(
-            f"With {own_rows} rows a party, its own audit (sums_limit) may stop a session from "
+            f"With {own_rows} rows per party, a party's audit (sums_limit) may stop a session from "
             f"update {updates + 1} of up to {max_iter} on."
         )
     return warnings
@@ -415,7 +417,7 @@ def _update_warnings(
         return []
     share = f"n_clusters {', '.join(fitting)}, {len(fitting)}" if fitting else "none"
     warning = (
-        f"With {own_rows} rows a party, its own audit (sums_limit) has room for "
+        f"With {own_rows} rows per party, a party's audit (sums_limit) allows "
         f"{_USUAL_UPDATES} updates of {share} of the {len(runs)} numbers of clusters, and "
         "may stop the session at others: `coterie party check --rehearse` says how many fit a "
         "table."

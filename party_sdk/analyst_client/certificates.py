@@ -31,7 +31,7 @@ def certificate_error(
     if error.verify_code == _NOT_YET_VALID:
         return CertificateRefused(
             f"The certificate of {where} is not valid yet.",
-            remedy="Set this machine's clock by a time server (NTP). If it is right, tell "
+            remedy="Set this machine's clock from a time server (NTP). If it is right, tell "
             "the administrator of the analyst.",
         )
     if error.verify_code in _ANOTHER_HOST:
@@ -42,9 +42,9 @@ def certificate_error(
             "If the address is right, tell the administrator of the analyst.",
         )
     return CertificateRefused(
-        f"{where} shows a certificate of an authority that is not trusted here "
+        f"{where} has a certificate from an authority that is not trusted here "
         f"({error.verify_message}).",
-        remedy="If an institution's own authority issued it, or your proxy opens TLS, "
+        remedy="If an institution's own authority issued it, or your proxy intercepts TLS, "
         "name that authority's PEM file in COTERIE_CA_FILE.",
     )
 
@@ -58,7 +58,7 @@ def _describe_expiry(host: str, port: int) -> str:
         expiry = x509.load_pem_x509_certificate(pem.encode()).not_valid_after_utc
     if expiry is None or expiry > datetime.now(UTC):
         return (
-            f"A certificate of {host}:{port} has expired: the analyst's own, or one of its "
-            "authority."
+            f"A certificate of {host}:{port} has expired: the analyst's own, or its "
+            "authority's."
         )
     return f"The analyst's certificate expired on {expiry:%Y-%m-%d %H:%M} UTC ({host}:{port})."

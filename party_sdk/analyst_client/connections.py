@@ -53,7 +53,7 @@ class LateAnswer(httpx.ReadTimeout):
     """Raised if the complete response did not arrive in time."""
 
     def __init__(self) -> None:
-        super().__init__("no whole answer in time")
+        super().__init__("no complete answer in time")
 
 
 @cache
@@ -102,7 +102,7 @@ def iterate_pages(
             raise GuardRefused(
                 f"The analyst's list has no end: {n_pages:,} pages, "
                 f"{n_bytes >> 20:,} MiB.",
-                remedy="Nothing of it was stored. Tell the administrator of the analyst.",
+                remedy="None of it was stored. Tell the administrator of the analyst.",
             )
 
 
@@ -126,9 +126,9 @@ def fetch(http: httpx.Client, request: httpx.Request) -> httpx.Response:
 def _read_limited(answer: httpx.Response, url: httpx.URL) -> bytes:
     if answer.headers.get("content-encoding", "identity") != "identity":
         raise GuardRefused(
-            f"The answer of {url.host} is compressed, although this party did not request that.",
-            remedy="Ask the administrator of the analyst, or of a proxy on the way, to "
-            "send answers as they are (no Content-Encoding).",
+            f"The answer from {url.host} is compressed, although this party did not request that.",
+            remedy="Ask the administrator of the analyst, or of a proxy in between, to "
+            "send answers uncompressed (no Content-Encoding).",
         )
     limit = max_answer_bytes(url.path)
     announced = answer.headers.get("content-length", "")
@@ -143,16 +143,16 @@ def _read_limited(answer: httpx.Response, url: httpx.URL) -> bytes:
 
 
 def _response_too_large(url: httpx.URL, limit: int) -> GuardRefused:
-    sentence = f"The answer of {url.host} has more than {limit >> 20:,} MiB"
+    sentence = f"The answer from {url.host} has more than {limit >> 20:,} MiB"
     if limit == DOCUMENT_BYTES:
         return GuardRefused(
-            f"{sentence}, which no document of an analyst has.",
-            remedy="Nothing of it was kept. Check the address; if it is right, tell the "
+            f"{sentence}, more than any document of an analyst.",
+            remedy="None of it was stored. Check the address; if it is right, tell the "
             "coordinator.",
         )
     return GuardRefused(
         f"{sentence}, half of the memory of this machine.",
-        remedy="Nothing of it was kept. If the session is that large, take part from a "
+        remedy="None of it was stored. If the session is that large, take part from a "
         "machine with more memory; if not, tell the coordinator.",
     )
 

@@ -81,19 +81,19 @@ def check_home(home: Path) -> Iterator[CheckResult]:
     if not IS_BUILT:
         yield CheckResult(
             "kernels",
-            "No library of kernels: sessions compute in numpy, ten times slower.",
+            "The compiled kernels are missing: sessions compute in numpy, ten times slower.",
             "Install a C compiler (gcc), then coterie again. Results are the same.",
             is_optional=True,
         )
     if not home.exists():
-        yield CheckResult("home", f"{home} is made on first use.")
+        yield CheckResult("home", f"{home} is created on first use.")
     else:
         yield from _check_permissions(home)
     folder = next(path for path in (home, *home.parents) if path.exists())
     free = shutil.disk_usage(folder).free
     space = f"{free / (1 << 30):.1f} GiB are free in {folder}"
     if free < _MIN_FREE_BYTES:
-        remedy = "Free at least 1 GiB, or name another --home."
+        remedy = "Free at least 1 GiB, or choose another --home."
         yield CheckResult("disk", f"Only {space}.", remedy)
     else:
         yield CheckResult("disk", f"{space}.")
@@ -111,18 +111,18 @@ def _check_permissions(home: Path) -> Iterator[CheckResult]:
         yield CheckResult("home", text, f"chmod {mode} {path}")
     if not os.access(home, os.R_OK | os.W_OK | os.X_OK):
         text = f"You may not read and write in {home}."
-        yield CheckResult("home", text, "Run as its owner, or name another --home.")
+        yield CheckResult("home", text, "Run as its owner, or choose another --home.")
     elif not open_to_others:
         yield CheckResult("home", f"{home} is yours alone.")
     if kind := find_network_file_system(home):
-        text = f"{home} lies on a network file system ({kind}): its locks may not hold."
-        yield CheckResult("home", text, "Name a --home on a disk of this machine.")
+        text = f"{home} is on a network file system ({kind}), where locks may not work."
+        yield CheckResult("home", text, "Choose a --home on a disk of this machine.")
     if damage := store_of(home).find_damage():
         yield CheckResult("database", damage, "Restore a copy of the home.")
     elif OwnIdentity(home).stored:
         yield CheckResult("key", "The institution's key is there.")
     else:
-        text = "No key of the institution yet: it is made on first use."
+        text = "The institution has no key yet: it is created on first use."
         yield CheckResult("key", text)
 
 
@@ -217,9 +217,9 @@ def _check_answer(url: str, now: Callable[[], datetime]) -> Iterator[CheckResult
         authority = (
             "the authority of COTERIE_CA_FILE"
             if authority_file()
-            else "an authority known here"
+            else "an authority trusted here"
         )
-        text = f"The certificate is valid, and from {authority}."
+        text = f"The certificate is valid, and was issued by {authority}."
     else:
         text = "Plain http: use it only on this machine or a protected network."
     yield CheckResult("TLS", text)
@@ -248,7 +248,7 @@ def _identify_peer(url: str, answer: httpx.Response) -> CheckResult:
         return CheckResult("analyst", "An analyst answers.")
     return CheckResult(
         "analyst",
-        f"Something answers at {url} (status {answer.status_code}), but no analyst.",
+        f"Something answers at {url} (status {answer.status_code}), but it is not an analyst.",
         "Check the address; a proxy or a firewall may answer in its place.",
     )
 
@@ -258,7 +258,7 @@ def _explain_failure(error: httpx.HTTPError, url: httpx.URL) -> CheckResult:
         check = "proxy" if is_proxy_refusal(error) else "TLS"
         return CheckResult(check, final.detail, final.remedy)
     scheme = "" if url.scheme == "https" else "http:// or https://, and "
-    remedy = f"Check {scheme}the proxy; ask the coordinator whether it runs."
+    remedy = f"Check {scheme}the proxy; ask the coordinator whether the analyst runs."
     return CheckResult(
         "analyst", "The connection was made, but no answer came.", remedy
     )
@@ -279,5 +279,5 @@ def _compare_clocks(header: str | None, local_time: datetime) -> CheckResult:
     return CheckResult(
         "clock",
         f"This clock is {abs(seconds):,.0f} seconds {direction} the analyst's.",
-        "One of the two clocks is wrong; check this one by NTP, then ask the administrator.",
+        "One of the two clocks is wrong; check this one with NTP, then ask the administrator.",
     )

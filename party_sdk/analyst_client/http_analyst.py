@@ -51,7 +51,7 @@ def connect(
     listeners: callbacks for periods without a response.
     http: an HTTP client to use instead of a new one, for example in tests.
 
-    Raises InvalidParameters if the address is invalid, or COTERIE_CA_FILE has no
+    Raises InvalidParameters if the address is invalid, or COTERIE_CA_FILE contains no
     certificate. Raises GuardRefused if the address is plain http on another machine.
     """
     return HttpAnalyst(Transport(address, patience, listeners, http))

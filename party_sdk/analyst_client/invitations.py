@@ -44,7 +44,7 @@ class Invitation:
         """Extract the invitation from a text, such as an email with wrapped lines.
 
         Raises InvitationUnreadable if there is no invitation, or its signature is
-        wrong.
+        invalid.
         """
         before, mark, after = text.rpartition(f"#{_VERSION}/")
         words = before.split()

@@ -49,7 +49,9 @@ def bearer_header(secret: str | None) -> dict[str, str]:
     if not secret:
         return {}
     if not (secret.isascii() and secret.isprintable()):
-        raise Unauthenticated("The key contains characters that no key has.")
+        raise Unauthenticated(
+            "The key contains characters that are not allowed in a key."
+        )
     return {"Authorization": f"Bearer {secret}"}
 
 
@@ -69,7 +71,7 @@ def raise_problem(response: httpx.Response) -> None:
         # retrying helps with Internal, but not with a missing page
         is_missing = response.status_code == HTTPStatus.NOT_FOUND
         error = InvalidParameters if is_missing else Internal
-        raise error(f"{detail} This is not an analyst of coterie.") from None
+        raise error(f"{detail} This is not a Coterie analyst.") from None
     if problem is Problem.SESSION_OVER:
         state, reason = _text_in(document, "state"), _text_in(document, "reason")
         raise SessionOver(detail, state, reason or None)

@@ -68,7 +68,8 @@ def authority_file() -> Path | None:
 
 
 def build_tls_context(scheme: str) -> ssl.SSLContext:
-    """Return a TLS context that trusts COTERIE_CA_FILE or else the default authorities.
+    """Return a TLS context that trusts COTERIE_CA_FILE, or by default the usual
+    authorities.
 
     Raises InvalidParameters if the file contains no certificate.
     """
@@ -78,7 +79,7 @@ def build_tls_context(scheme: str) -> ssl.SSLContext:
             return ssl.create_default_context(cafile=ca_file)
         except (OSError, ValueError):
             raise InvalidParameters(
-                f"{ca_file} holds no certificate in PEM form.",
+                f"{ca_file} contains no certificate in PEM format.",
                 remedy="Name the PEM file of the authority in COTERIE_CA_FILE.",
             ) from None
     # plain http has no certificates, so the authorities need not be loaded
@@ -147,7 +148,7 @@ class Transport:
         if parts.scheme == "http" and not is_this_machine(parts.hostname or ""):
             raise GuardRefused(
                 "Plain http would show the token to the network: use https. A "
-                "certificate of your own authority will do (COTERIE_CA_FILE)."
+                "certificate from your own authority is enough (COTERIE_CA_FILE)."
             )
         self.patience = patience
         self.listeners = listeners
@@ -271,7 +272,7 @@ def explain_failure(error: BaseException, url: httpx.URL) -> CoterieError | None
             return certificate_error(cause, url.host, url.port or 443)
         if getattr(cause, "reason", None) == "WRONG_VERSION_NUMBER":
             return InvalidParameters(
-                f"{url.netloc.decode()} speaks no TLS: is it http:// there, or another "
+                f"{url.netloc.decode()} does not speak TLS: does the address need http://, or another "
                 "port?",
                 remedy="Check http:// or https:// and the port; ask the coordinator.",
             )

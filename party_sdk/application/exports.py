@@ -38,7 +38,7 @@ def export_table(
         data = home.open_own_table(member, rows)
         if not isinstance(data, Table):
             raise InvalidParameters(
-                "A table of counts is not exported: take the labels."
+                "A table of counts cannot be exported: export the labels."
             )
         member.check_table(data)
         return export_columns(
@@ -63,13 +63,13 @@ def name_clusters(
 def read_names(path: Path) -> dict[int, str]:
     """Read cluster names from a JSON file, such as ``{"0": "Young", "2": "Old"}``.
 
-    Raises InvalidData if the file cannot be read or does not hold such a mapping.
+    Raises InvalidData if the file cannot be read or does not contain such a mapping.
     """
     try:
         return TypeAdapter(dict[int, str]).validate_json(path.read_bytes())
     except (OSError, ValidationError):
         raise InvalidData(
-            f"{path.name!r} holds no names of clusters.",
+            f"{path.name!r} contains no cluster names.",
             remedy='Write them as JSON, such as {"0": "Young", "2": "Old"}.',
         ) from None
 

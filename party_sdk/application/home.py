@@ -175,7 +175,7 @@ class Home:
 
             if sheet.strip().lower() != consent_digest(offer.text, terms):
                 raise RiskNotAccepted(
-                    "The accepted sheet is not the one of these terms."
+                    "The accepted sheet does not belong to these terms."
                 )
             if (consent := stored.consent) is not None and consent.withdrawn_at:
                 stored.give_consent()
@@ -303,7 +303,8 @@ class Home:
         return find_unlinked_rows(keys, data, result.labels)
 
     def map_rows(self, stored: PartySession, rows: TableSpec) -> TableSpec:
-        """Return the table with the mapping that it names or else the stored mapping.
+        """Return the table with the mapping that it names, or by default the stored
+        one.
 
         Raises GuardRefused if the table names a new mapping and nobody agrees to it.
         """
@@ -387,7 +388,7 @@ class Home:
         report = stored.report
         if report is not None:
             if rows is not None:
-                raise NotReady("The labels were deleted: no rows can be drawn.")
+                raise NotReady("The labels were deleted, so no rows can be plotted.")
             return RunReport.model_validate_json(report)
         with self.resume(stored.session, stored.slot) as member:
             data = None if rows is None else self.open_own_table(member, rows)
@@ -425,7 +426,9 @@ class Home:
         institution = PeerVerifier(self.path, self.entropy).institution
         member = stored.member
         if member is None or member.identity != institution.key:
-            raise NotReady("This party joined as another institution than this home's.")
+            raise NotReady(
+                "This party joined as an institution other than this home's."
+            )
         return sign_ledger(
             institution, stored.session, stored.slot, stored.ledger.verified_lines
         )

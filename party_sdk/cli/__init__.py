@@ -27,9 +27,9 @@ def _show_version(context: click.Context, _: click.Parameter, value: object) -> 
 def main() -> None:
     """Find clusters over data that institutions may not pool.
 
-    New here? 'coterie try FILE' clusters your own table. 'coterie advise' helps to choose
-    a protocol. The page docs/tutorial.md follows a session step by step. The
-    page docs/party.md says how to switch on the tab key.
+    New here? 'coterie try FILE' clusters your own table. 'coterie advise' helps to
+    choose a protocol. The page docs/tutorial.md follows a session step by step. The
+    page docs/party.md explains tab completion.
 
     \b
     Exit code 0: done.

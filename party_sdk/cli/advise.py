@@ -24,7 +24,7 @@ def advise(
     partitioning: Annotated[
         Literal["horizontal", "vertical", "mixed"],
         option(
-            "horizontal: other people at each party. vertical: other variables of the "
+            "horizontal: different people at each party. vertical: different variables of the "
             "same people. mixed: both."
         ),
     ],
@@ -109,7 +109,7 @@ def _fit_lines(situation: "Situation", fits: "Sequence[Fit]") -> "Iterator[str]"
     for fit in fits:
         for warning in fit.warnings:
             yield _wrap_line(f"{fit.name}: warning: {warning}")
-    yield "\nBegin with one of"
+    yield "\nBegin with one of these:"
     for fit in fits[:_MAX_COMMANDS]:
         yield f"   {fit.command}"
     if situation.partitioning != "horizontal":

@@ -27,8 +27,8 @@ def doctor(
 
     INVITATION is your invitation (@FILE, or - for standard input), or only the address
     of the analyst. The command checks permissions, disk space, proxy, address,
-    connection, certificate and clock, and suggests a remedy for each problem. It uses
-    nothing of an invitation but the address. The exit code is 1 if there is a problem.
+    connection, certificate and clock, and suggests a remedy for each problem. Of an
+    invitation, it uses only the address. The exit code is 1 if there is a problem.
     """
     from party_sdk.analyst_client.diagnosis import check_analyst, check_home
 

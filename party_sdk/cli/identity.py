@@ -41,7 +41,7 @@ def new(
 
 @command(identity)
 def card(*, home: HomeOptions) -> Output:
-    """Print your card, which you hand to coordinators and parties.
+    """Print your card, which you give to coordinators and parties.
 
     The card is a small JSON file without secrets. The recipients must know that it is
     yours: hand it over in person, or read its fingerprint (printed to standard error)

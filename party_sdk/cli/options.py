@@ -99,7 +99,7 @@ def _use_home(_: Context, __: click.Parameter, home: Path | None) -> Path | None
 def _read_entropy(
     context: Context, _: click.Parameter, path: Path | None
 ) -> bytes | None:
-    """Return 32 bytes that a file holds as 64 hexadecimal digits; None without a file."""
+    """Return 32 bytes from a file of 64 hexadecimal digits; None without a file."""
     if path is None or context.resilient_parsing:
         return None
     try:
@@ -107,7 +107,7 @@ def _read_entropy(
     except ValueError:
         entropy = b""
     if len(entropy) != 32:
-        raise InvalidParameters("The entropy file must hold 64 hex digits.")
+        raise InvalidParameters("The entropy file must contain 64 hex digits.")
     return entropy
 
 
@@ -130,7 +130,7 @@ url_option = click.option(
     envvar="COTERIE_URL",
     default="http://127.0.0.1:8443",
     callback=read_address,
-    help="Address of the analyst: https://…, by default port 8443 here. [COTERIE_URL]",
+    help="Address of the analyst: https://…; by default port 8443 on this machine. [COTERIE_URL]",
 )
 key_option = click.option(
     "--key", help="A coordinator's key. [COTERIE_KEY_FILE; COTERIE_KEY]"
@@ -200,7 +200,7 @@ Labels: TypeAlias = Annotated[
     Path,
     option(
         "File for the labels (CSV, Parquet or Excel, by its extension). Ids stay as "
-        "they are, also where a spreadsheet takes one for a formula."
+        "they are, even if a spreadsheet would read one as a formula."
     ),
 ]
 Choose: TypeAlias = Annotated[str | None, option_for_caption(CHOOSE)]
@@ -211,7 +211,7 @@ Preparations: TypeAlias = Annotated[
     tuple[Path, ...],
     option(
         "With --schema: how each variable is prepared (JSON): missing values, weights, "
-        "logarithms; for a session once for each column group.",
+        "logarithms; for a session, once for each column group.",
         "--preparation",
         type=FILE,
     ),
@@ -258,12 +258,12 @@ class HomeOptions:
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """Options that say how a table is read."""
+    """Options for reading a table."""
 
     id_columns: Annotated[
         tuple[str, ...],
         option(
-            "The column of row ids; it is never sent. Again for ids of several columns.",
+            "The column of row ids; it is never sent. Repeat it for ids of several columns.",
             "--id-column",
         ),
     ] = ()
@@ -276,9 +276,9 @@ class ReadingOptions:
     dialect: Annotated[
         tuple[str, ...],
         option(
-            "How a text file is written, instead of detecting it: delimiter=; "
-            "decimal=, encoding=cp1252 skip=1 dates=day-first missing=-9 sheet=…; again "
-            "for several.",
+            "The format of a text file, instead of detecting it: delimiter=; "
+            "decimal=, encoding=cp1252 skip=1 dates=day-first missing=-9 sheet=…; may be "
+            "repeated.",
             "--csv",
             metavar="NAME=VALUE",
         ),
@@ -321,7 +321,7 @@ class ReadingOptions:
 
 @dataclass(frozen=True)
 class TableOptions(ReadingOptions):
-    """Options that name a party's own table, and say how it is read."""
+    """Options that name a party's own table, and for reading it."""
 
     data: Annotated[
         Path | None,
@@ -339,7 +339,7 @@ class TableOptions(ReadingOptions):
     objects: Annotated[
         Path | None,
         option(
-            "With --long: text file with the ids of all objects, one a line, the same at "
+            "With --long: text file with the ids of all objects, one per line, the same at "
             "every site."
         ),
     ] = None
@@ -388,7 +388,7 @@ def _id_column_chooser() -> Callable[[Sequence[str], str | None], str | None]:
                     f"No id column is named (--id-column). Columns: {choices}", err=True
                 )
                 column = click.prompt(
-                    "Which one holds the ids of rows? none: rows are numbered",
+                    "Which one contains the row ids? none: rows are numbered",
                     default="none",
                     type=click.Choice(["none", *columns]),
                     show_choices=False,
@@ -410,7 +410,7 @@ def _print_table_summary(table: "TableSpec", data: "DataSource") -> None:
         warnings = data.report.warning_sentences
         naming = f"named by {names}" if names else "not named"
         if table.options.mapping is not None:
-            say("read by a mapping of this table", err=True)
+            say("read with a mapping of this table", err=True)
     columns = [*data.columns[:20], *(["…"] if len(data.columns) > 20 else [])]
     say(f"{data.n_rows} rows, {naming}; columns {', '.join(columns)}", err=True)
     for warning in warnings:
@@ -461,7 +461,7 @@ def _read_addresses(
 Notify: TypeAlias = Annotated[
     tuple[str, ...],
     option(
-        "Have the analyst notify you when it waits for somebody, and of the end. ADDRESS "
+        "Have the analyst notify you when it waits for somebody, and at the end. ADDRESS "
         "is a mail address; may be given several times.",
         metavar="ADDRESS",
         callback=_read_addresses,

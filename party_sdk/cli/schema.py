@@ -150,5 +150,5 @@ def _confirm_levels(name: str, levels: Sequence[str]) -> bool:
     if not sys.stdin.isatty():
         return False
     words = ", ".join(map(repr, levels))
-    say(f"{name!r} holds {len(levels)} different words: {words}", err=True)
+    say(f"{name!r} contains {len(levels)} different words: {words}", err=True)
     return click.confirm("Write them as its levels?", err=True)

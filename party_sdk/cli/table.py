@@ -44,9 +44,7 @@ def table(
     ] = False,
     link: Annotated[
         bool,
-        option(
-            "Propose match keys, by which rows are linked where there is no common id."
-        ),
+        option("Propose match keys, which link rows if there is no common id."),
     ] = False,
     terms: Annotated[
         Path | None,
@@ -59,7 +57,7 @@ def table(
     id_patterns: Annotated[
         bool,
         option(
-            "Draft what the ids look like, for 'session create --id-pattern': 9 is a "
+            "Draft patterns of the ids, for 'session create --id-pattern': 9 is a "
             "digit, A a letter. Anyone who reads the terms reads the pattern."
         ),
     ] = False,
@@ -83,7 +81,7 @@ def table(
         schema = _read_dictionary(options, terms, slot)
         return _propose_mapping(file, options, schema, reading.mapping, force=force)
     if terms is not None or slot is not None or force:
-        raise click.UsageError("--terms, --slot and --force go with --propose.")
+        raise click.UsageError("--terms, --slot and --force need --propose.")
     from clustering_protocols.shared_stages.alignment.cell_values import (
         missing_ids_note,
     )
@@ -242,11 +240,11 @@ def _certainty_lines(proposal: "Proposal", certainty: Any) -> Iterator[str]:
         if column.certainty == certainty:
             yield f"  {column.name} from {column.source!r}: {column.why}"
         if column.convert and certainty == "guess":
-            yield f"  {column.name}: unit by its name, {column.convert}"
+            yield f"  {column.name}: unit guessed from its name, {column.convert}"
         if column.thousands and certainty == "guess":
             yield f"  {column.name}: {column.thousands!r} separates thousands"
         if column.minus and certainty == "guess":
-            yield f"  {column.name}: negative numbers have other minus signs"
+            yield f"  {column.name}: negative numbers have unusual minus signs"
         if column.two_readings and certainty == "open":
             yield f"  {column.name}: {describe_readings(column.two_readings)}"
         if column.dates and certainty == "guess":

@@ -32,11 +32,13 @@ def ui(
     tables: Annotated[
         Path,
         option(
-            "A folder whose files are offered as tables; this one by default.",
+            "A folder whose files are offered as tables; by default the current one.",
             type=click.Path(path_type=Path, exists=True, file_okay=False),
         ),
     ] = Path(),
-    no_browser: Annotated[bool, option("Print the link, and open no browser.")] = False,
+    no_browser: Annotated[
+        bool, option("Print the link without opening a browser.")
+    ] = False,
     idle_minutes: Annotated[
         int,
         option(
@@ -67,7 +69,7 @@ def ui(
             say(where.link)
             say(
                 f"The desk is process {where.process}. The link opens it once, within "
-                "five minutes; Ctrl-C there closes it, and nothing is lost by that.",
+                "five minutes; Ctrl-C there closes it without losing anything.",
                 err=True,
             )
         if not no_browser:

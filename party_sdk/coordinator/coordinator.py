@@ -43,7 +43,8 @@ from party_sdk.home.store import store_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnTerms:
-    """The exact text of terms, and the request from which the analyst can rebuild it."""
+    """The exact text of terms, and the request from which the analyst builds the same
+    text."""
 
     session: str
     request: SessionRequest
@@ -87,15 +88,15 @@ class Coordinator:
         layout: Layout,
         **options: Any,
     ) -> CoordinatedSession:
-        """Draw up the terms of a session, sign them, and open the session.
+        """Write the terms of a session, sign them, and open the session.
 
         about: a title, or a title with purpose, legal basis and contact.
         params: those of a protocol, e.g. ``DataCollaboration(n_clusters=3)``.
         layout: the parties; ``Layout.lattice(2, 2)`` returns a regular layout.
         **options: further arguments of :meth:`draw_up`.
 
-        Raises AgreementMismatch if the analyst drew up different terms. Raises
-        GuardRefused if the analyst's key has changed.
+        Raises AgreementMismatch if the analyst's terms differ. Raises GuardRefused if
+        the analyst's key has changed.
         """
         return self.open_session(self.draw_up(about, params, layout, **options))
 
@@ -111,7 +112,7 @@ class Coordinator:
         new_analyst: bool = False,
         **sections: Any,
     ) -> DrawnTerms:
-        """Draw up the terms of a session without opening it.
+        """Write the terms of a session without opening it.
 
         about, params, layout: as for :meth:`create_session`.
         session_id: by default made from the title. Opening the session again with the
@@ -168,8 +169,8 @@ class Coordinator:
         """Sign the terms, store the session's secret, and open the session.
 
         Raises SessionExists if this home stores a different session with this id,
-        because its secret would be lost. Raises AgreementMismatch if the analyst drew
-        up different terms.
+        because its secret would be lost. Raises AgreementMismatch if the analyst's
+        terms differ.
         """
         session_id, terms = drawn_terms.session, drawn_terms.terms
         institution = self._load_institution()
@@ -180,7 +181,7 @@ class Coordinator:
             and (stored_before.url, stored_before.terms) != requested
         ):
             raise SessionExists(
-                f"This home has a session {session_id!r} already, at {stored_before.url}, with "
+                f"This home already has a session {session_id!r} at {stored_before.url}, with "
                 "other terms or another analyst."
             )
         entropy = self.entropy or secrets.token_bytes(32)
@@ -205,7 +206,7 @@ class Coordinator:
             raise
         if status.terms_digest != stored.terms_digest:
             raise AgreementMismatch(
-                "The analyst drew up other terms than requested: it runs another release, "
+                "The analyst's terms differ from those requested: it runs another release, "
                 "or changed them."
             )
         stored.save(self._home, session_id)
@@ -264,7 +265,7 @@ class Coordinator:
 
         for page in iterate_pages(fetch_page, "", "sessions"):
             if filters and any(line.waiting_since is None for line in page.sessions):
-                raise VersionMismatch("This analyst is of a release without filters.")
+                raise VersionMismatch("This analyst's release cannot filter sessions.")
             lines += page.sessions
             if limit is not None and len(lines) >= limit:
                 break

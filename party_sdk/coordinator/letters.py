@@ -36,7 +36,7 @@ Coterie is a Python package: `pip install 'coterie[{extras}]'`. You can take par
 by commands. In a browser: `coterie ui` opens a page on your own machine, which takes the text of
 `{file}`. By commands:
 
-1. Read who learns what, and every risk. Nothing of yours is read or sent:
+1. Read who learns what, and every risk. None of your data is read or sent:
 
        coterie party terms {file}
 
@@ -77,8 +77,8 @@ def prepare_letter_folder(
         for path in _letter_paths(folder, slot):
             if path.exists() and not (terms and _is_of(path, slot, url, terms)):
                 raise InvalidParameters(
-                    f"{path.name} is in {folder} already, perhaps of another session: "
-                    "name another folder for the invitations."
+                    f"{folder} already contains {path.name}, perhaps of another session: "
+                    "choose another folder for the invitations."
                 )
 
 
@@ -137,7 +137,7 @@ def _letter_paths(folder: Path, slot: str) -> tuple[Path, Path]:
 
 
 def _is_of(path: Path, slot: str, url: str, terms: Terms) -> bool:
-    """Return whether a file is an invitation to a session, or its letter to a slot."""
+    """Return whether a file is the invitation or the letter for a slot of a session."""
     from party_sdk.analyst_client.invitations import Invitation
 
     try:

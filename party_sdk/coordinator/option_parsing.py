@@ -43,15 +43,15 @@ def parse_layout(parties: tuple[str, ...], *, same_people: bool = False) -> Layo
             for number, name in enumerate(parties, start=1)
         )
     elif same_people:
-        raise InvalidParameters("--party has places: leave out --same-people.")
+        raise InvalidParameters("--party has positions: omit --same-people.")
     positions = [_POSITION.fullmatch(text) for text in parties]
     if not all(positions):
         raise InvalidParameters(
-            "Name all parties (north), or all with places (north=1,2)."
+            "Give a position to every party (north=1,2) or to none (north)."
         )
     if low := next((p[0] for p in positions if p and "0" in (p[2], p[3])), None):
         raise InvalidParameters(
-            f"Rows and columns of parties count from 1: {low!r} says 0."
+            f"Rows and columns of parties are counted from 1, but {low!r} has 0."
         )
     return layout_of_slots(
         {
@@ -89,7 +89,7 @@ def read_expected_keys(
         if key is None:
             if not Path(card_name).is_file():
                 raise InvalidParameters(
-                    f"{card_name!r} is neither the file of a card nor one that you trust."
+                    f"{card_name!r} is neither a card file nor the name of a card that you trust."
                 )
             card = Card.read(Path(card_name).read_bytes())
             trusted.check_key(card.name, card.key)
@@ -197,7 +197,9 @@ def _read_preparation(path: Path) -> Preparation:
         raise InvalidParameters(f"There is no preparation {path.name!r}.") from None
     except ValidationError as error:
         reason = explain_validation_error(error)
-        raise InvalidParameters(f"{path.name!r} is no preparation: {reason}") from None
+        raise InvalidParameters(
+            f"{path.name!r} is not a preparation: {reason}"
+        ) from None
 
 
 def add_id_patterns(
@@ -245,7 +247,7 @@ def parse_values(texts: tuple[str, ...]) -> dict[str, Any]:
         for part in path:
             branch = branch.setdefault(part, {})
             if not isinstance(branch, dict):
-                raise InvalidParameters(f"{text!r}: {part!r} has a value of its own.")
+                raise InvalidParameters(f"{text!r}: {part!r} already has a value.")
         if last in branch:
             raise InvalidParameters(f"{name.strip()!r} is given twice.")
         branch[last] = value
@@ -305,7 +307,7 @@ def as_sequence(value: T | Sequence[T] | None) -> Sequence[T] | None:
     """Return a single value as a list; return a list, a tuple or None unchanged."""
     if value is None or isinstance(value, list | tuple):
         return value
-    return [value]  # type: ignore[list-item]  # T is no list or tuple
+    return [value]  # type: ignore[list-item]  # T is not a list or tuple
 
 
 def parse_runs(
@@ -327,7 +329,7 @@ def parse_runs(
     numbers = _parse_cluster_numbers(params.get("n_clusters"))
     if numbers == []:
         raise InvalidParameters(
-            "nothing is in that range or list; write e.g. 2..8.", field="n_clusters"
+            "that range or list is empty; write e.g. 2..8.", field="n_clusters"
         )
     if numbers is None or len(numbers) == 1:
         if choose is not None or within is not None:

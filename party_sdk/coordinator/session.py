@@ -152,7 +152,7 @@ class CoordinatedSession:
             bool(entries)
             and entries[0].get("digest") == self._load_stored().terms_digest
         ):
-            raise AuditBroken("The session was opened with other terms than yours.")
+            raise AuditBroken("The session was opened with terms other than yours.")
         return log
 
     @property

@@ -103,8 +103,8 @@ class TableDraft:
         draft = self.draft()
         if not self.is_listed:
             raise InvalidParameters(
-                "Say which variables to cluster, which to describe and which to leave "
-                "out: they are listed here now."
+                "Choose which variables to cluster, which to describe and which to leave "
+                "out: they are now listed here."
             )
         schema = draft.to_schema()
         used = set(schema.used.names)
@@ -130,7 +130,7 @@ class TableDraft:
         draft = draft_dictionary(str(self.path), options, lambda *_: self.levels)
         if len(draft.variables) > MOST_VARIABLES:
             raise InvalidParameters(
-                f"The table has {len(draft.variables)} columns, and a form takes "
+                f"The table has {len(draft.variables)} columns, and a form allows "
                 f"{MOST_VARIABLES}. Write the dictionary in a file: coterie schema infer."
             )
         return draft

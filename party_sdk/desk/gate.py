@@ -85,13 +85,13 @@ class AuthMiddleware:
         if len(hosts) != 1 or hosts[0] not in self._desk.hosts:  # blocks DNS rebinding
             raise RequestRefused(
                 421,
-                "The desk has another address",
+                "This is not the desk's address",
                 "Open it as 127.0.0.1, from this machine.",
                 "Open the link that the terminal shows.",
             )
         if request.method not in {"GET", "POST"}:
             raise RequestRefused(
-                405, "This method is not supported", "Only GET and POST are.", ""
+                405, "This method is not supported", "Use GET or POST.", ""
             )
         if request.method == "GET" and path.startswith(_OPEN):
             return self._begin_visit(path.removeprefix(_OPEN))
@@ -104,7 +104,7 @@ class AuthMiddleware:
         if not path.startswith(f"{self._desk.root}/"):
             raise RequestRefused(
                 404,
-                "Nothing has this address",
+                "There is no page at this address",
                 "The desk can only be opened with the link that the terminal shows.",
                 _NEW_LINK,
             )
@@ -118,7 +118,7 @@ class AuthMiddleware:
             self._desk.openings.consume_token(token)
         except Unauthenticated as error:
             raise RequestRefused(
-                401, "This link opens nothing", error.detail, _NEW_LINK
+                401, "This link is not valid", error.detail, _NEW_LINK
             ) from None
         response = see_other(f"{self._desk.root}/")
         response.set_cookie(
@@ -140,7 +140,7 @@ class AuthMiddleware:
             raise RequestRefused(
                 401,
                 "This visit has ended",
-                "Nobody was here for a while, or the desk was opened again. Orders "
+                "There was no activity for a while, or the desk was opened again. Orders "
                 "continue to run.",
                 _NEW_LINK,
             ) from None
@@ -184,7 +184,7 @@ async def _read_form(request: Request) -> Form:
             raise RequestRefused(
                 413,
                 "This form is too large",
-                f"A form holds {MAX_BYTES // 1024} KiB at most.",
+                f"A form may have at most {MAX_BYTES // 1024} KiB.",
                 "Name a table by its path: files are not sent.",
             )
     try:

@@ -196,13 +196,13 @@ def _show_error(request: Request, error: Exception) -> Response:
 
 def _error_page(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
-        return render_error(request, NotFound("Nothing has this address."))
+        return render_error(request, NotFound("There is no page at this address."))
     if isinstance(error, CoterieError):
         show = render_form_error if request.method == "POST" else render_error
         return show(request, error)
     model = Refusal(
-        title="This page has a defect",
+        title="This page failed",
         detail="Orders continue to run.",
-        remedy="The terminal says where: report it to those who gave you the program.",
+        remedy="The terminal shows where: report it to whoever gave you the program.",
     )
     return render_page(request, model, status=500)

@@ -84,7 +84,7 @@ class Visits:
         time = self._clock()
         if time - self._last > self._idle:
             self.end()
-            raise Unauthenticated("Nobody was here for too long.")
+            raise Unauthenticated("The desk was idle for too long.")
         if not is_refresh:
             self._last = time
         return hmac_digest(secret.encode(), _FORMS, sha256).hex()

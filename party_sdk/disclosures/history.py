@@ -1,11 +1,13 @@
-"""A home's disclosures about its rows, so that sessions are safe together.
+"""A history of what a home disclosed about its rows, which keeps sessions safe
+together.
 
 The difference of two sums over nearly the same rows shows the few rows that differ.
 Means reveal rows that a reader knew only up to a rigid motion. Repeated questions about
 the same people show more each time. Therefore a home stores one history of all uses of
 its rows: the marks of the rows, what was disclosed, and to whom. A party refuses a
 session that conflicts with the history, or asks its operator. The history does not know
-of changes at other parties, or of readers who cooperate: the risks of a session say so.
+of changes at other parties, or of readers who cooperate; the risks of a session state
+this.
 
 For tables of more than 32,768 rows the history only counts the sums of clusters, and
 assumes that each sum determines one row.
@@ -54,12 +56,12 @@ from party_sdk.home.policy import Policy
 
 _USES, _ROWS = "uses", "rows"
 _BUCKETS: Final = 256
-"""Number of sums of hashed cells by which two columns are compared."""
+"""The number of sums of hashed cells that are stored of a column to compare it."""
 
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 _FEWEST_COMMON: Final = 10
-"""Tables with fewer common rows are taken to be of different people."""
+"""Tables with fewer common rows are assumed to describe different people."""
 
 _MOST_PUBLISHED: Final = 2
 """After this many published means of a row, the operator is asked about the next."""
@@ -149,7 +151,7 @@ class Entry:
 
     rows: the name of the rows.
     summed: the disclosed sums that contain each row, in the order of the rows; None if
-        no sums were disclosed.
+    no sums were disclosed.
     """
 
     use: Use
@@ -350,8 +352,8 @@ class _Check:
     def _check_intersections(self) -> None:
         if self._use.counts and self._largest_total_per_row(lambda use: use.counts):
             raise GuardRefused(
-                "Some of these rows were counted with those of others before. A second "
-                "count, of a table with one person more, would show whether others have "
+                "Some of these rows were counted with other parties' rows before. A second "
+                "count, of a table with one more person, would show whether others have "
                 "that person: link the rows instead, or count other ones."
             )
         own_session, near = self._use.session, {entry.rows for entry, _ in self._near}
@@ -361,9 +363,9 @@ class _Check:
             if entry.use.session != own_session
         ):
             raise GuardRefused(
-                "A table was counted with those of others before, and none of its ids or "
+                "A table was counted with other parties' tables before, and none of its ids or "
                 "values is in this one. If it has other people, allow the count; if it has "
-                "the same, a second count, with one person more, would show whether others "
+                "the same, a second count, with one more person, would show whether others "
                 f"have that person. {_REMEDY}"
             )
         own, limit = self._use.coordinator, self._policy.intersections_limit
@@ -372,7 +374,7 @@ class _Check:
         )
         if n_sessions >= limit:
             raise GuardRefused(
-                f"This coordinator had these rows linked {n_sessions:.0f} times; "
+                f"This coordinator has already had these rows linked {n_sessions:.0f} times; "
                 f"'intersections_limit' is {limit}. Each time others learn which rows are "
                 f"common. To allow one more: --guard intersections_limit={n_sessions + 1:.0f}."
             )
@@ -397,7 +399,7 @@ class _Check:
             raise GuardRefused(
                 "An earlier session sent sums of memberships over these rows: with the "
                 f"sums of this one, others would have {before + degrees:.2g} equations "
-                f"for each unknown number, and at most {_MOST_DEGREES:g} are allowed. Take "
+                f"for each unknown number, and at most {_MOST_DEGREES:g} are allowed. Use "
                 "fewer rounds or clusters, hard c-means, or other rows."
             )
 
@@ -432,11 +434,12 @@ class _Check:
     def _check_computable_rows(self, summed: RowHistory) -> None:
         """Refuse sums if too many rows of one session follow from those of all sessions.
 
-        Each session that common rows connect with this one has a limit of its own: a
+        Each session that common rows connect with this one has its own limit, because a
         large session must not raise the limit of a small one. An earlier session above
         its limit is no obstacle if this one makes no further row of it derivable. If a
-        table is so large that its sums are only counted, just the limit of this session
-        counts: the many sums of a large session do not fit the limit of a small one.
+        table is so large that its sums are only counted, only the limit of this session
+        applies, because the many sums of a large session would exceed the limit of a
+        small one.
         """
         earlier = [
             (self._history.marks(entry.rows), entry.summed)
@@ -538,7 +541,8 @@ def merge(sessions: Sequence[Summed]) -> tuple[list[IntArray], RowHistory]:
 def _find_connected(
     rows: Sequence[IntArray], n_rows: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which sessions and rows common rows connect with the first session."""
+    """Return which sessions and rows are connected with the first session by common
+    rows."""
     # late imports: most sessions have too few sums for this
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -592,7 +596,7 @@ def count_derivable_rows(
     """Return how many rows of each session can be derived from a merged history.
 
     The numbers are only upper bounds if none exceeds its limit, or if the history is
-    not whole.
+    incomplete.
     """
     if not history.whole:
         return [min(history.n_sums, len(numbers)) for numbers in rows]

@@ -1,7 +1,7 @@
-"""Marks by which rows of earlier tables are recognised: one per person or object.
+"""Marks that identify rows of earlier tables, one per person or object.
 
 A row is recognised by its id or, if two tables share no ids, by its cells. Two columns
-are taken to be the same if at least a quarter of their unique values, or unique short
+are assumed to be the same if at least a quarter of their unique values, or unique short
 runs of values, occur in both. Rows are thus recognised in a table with additional
 fields, other headers, another order of columns or rows, or with rows added or removed.
 A mark is computed from the id, or drawn at random when a row without an id is first
@@ -11,7 +11,7 @@ stored as those of one row.
 Only keyed words are stored and compared. The word of an id is the AES encryption of a
 keyed hash; the word of a cell is half of a keyed hash of its value before any mapping.
 Equal values have the same word in every column, unless the table has more than 64
-columns. Without the key one learns which cells are equal, but no value.
+columns. Without the key, one can see which cells are equal, but no values.
 """
 
 from __future__ import annotations
@@ -202,10 +202,10 @@ _RUNS: Final = (1, 2, 4, 7, 12, 20, 30)
 """Lengths of runs: one row for numbers, many rows for columns of mostly equal values."""
 
 _LEAST_UNIQUE: Final = 0.9
-"""Runs of a length are compared if at least this share of them is unique."""
+"""Runs of a length are compared if at least this proportion of them is unique."""
 
 _COMMON: Final = 0.25
-"""Least share of unique runs that equal columns have in common; others share a tenth."""
+"""The least proportion of unique runs that equal columns share; others share a tenth."""
 
 _SAMPLE: Final = 4096
 """Approximate number of runs of a column that are compared."""
@@ -325,7 +325,7 @@ class KnownRows:
         """Store pairs (n, 2) of marks: an earlier and the current mark of the same row.
 
         Two marks in one table belong to different rows, so pairs that would give both
-        rows the same mark are left out.
+        rows the same mark are dropped.
         """
         _, first = np.unique(pairs[:, 0], return_index=True)
         before, now = pairs[first].T

@@ -412,7 +412,8 @@ def check_no_extra_arguments(arguments: Mapping[str, Any]) -> None:
         raise TypeError(f"There is no argument {unknown[0]!r}.")
     if arguments.get("sample_weight") is not None:
         raise InvalidParameters(
-            "rows of a session count alike. Leave it out.", field="sample_weight"
+            "all rows of a session have the same weight; omit it.",
+            field="sample_weight",
         )
 
 

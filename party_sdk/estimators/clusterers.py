@@ -31,8 +31,8 @@ class FederatedKMeans(CentreBasedClusterer):
     Parameters
     ----------
     n_clusters : int, range or sequence of int
-        The number of clusters. For several numbers the session has a run each, and
-        ``choose`` selects the run that gives the labels.
+        The number of clusters. For several numbers, the session has one run for each,
+        and ``choose`` selects the run that gives the labels.
     protocol : {'dc', 'llf', 'omnifc', 'pqmds'}, optional
         The protocol, which may also be any other that has k-means; 'dc' by default.
         The default of the other estimators is the first protocol that they list.
@@ -49,7 +49,7 @@ class FederatedKMeans(CentreBasedClusterer):
         The quality measure that selects one of several runs, e.g. 'davies_bouldin';
         by default the simplified silhouette, if the protocol computes it.
     id_column : str or sequence of str, optional
-        The columns that hold the ids of rows in every table.
+        The columns with the row ids in every table.
     dictionary : Schema or sequence of Schema, optional
         The data dictionary of each column group, which describes its columns.
     preparation : {'drop', 'mean', 'median'}, Preparation or sequence of it, optional
@@ -116,7 +116,7 @@ class FederatedKMeans(CentreBasedClusterer):
         """Return the negative sum of squared distances of new rows to their centres.
 
         This is ``KMeans.score`` of scikit-learn, in the units in which the session
-        compared rows. Rows without a label are left out.
+        compared rows. Rows without a label are ignored.
 
         Parameters
         ----------
@@ -241,8 +241,8 @@ class FederatedLatentClass(FederatedGaussianMixture):
     Parameters and attributes are those of :class:`FederatedGaussianMixture`.
     ``dictionary`` declares the levels of the variables. Numeric variables are clustered
     as well, with ``covariance_type``. ``means_`` has a column for each level of a
-    category, which holds the share of the level times 1/√2. A yes-or-no variable has
-    one column, the plain share of yes.
+    category: the proportion of the level, times 1/√2. A yes-or-no variable has one
+    column, the proportion of yes.
 
     Parameters
     ----------

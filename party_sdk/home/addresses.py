@@ -5,9 +5,9 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 _MISLEADING = {
-    "@": "a user or a password: the host is what stands behind the '@'",
+    "@": "a user or a password: the host is what follows the '@'",
     "?": "a query",
-    "#": "a part behind '#'",
+    "#": "a part after '#'",
     "\\": "a backslash",
     "%": "a '%'",
 }
@@ -29,7 +29,7 @@ def address_advice(url: str) -> str:
     except ValueError:
         host = None
     if not host or any(letter.isspace() for letter in url):
-        return f"{url!r} is no address: write it like https://analyst.example."
+        return f"{url!r} is not an address: write it like https://analyst.example."
     if advice := _find_deception(address, host):
         return advice
     if scheme.lower() in {"https", "http"}:
@@ -56,13 +56,15 @@ def _identity_of(url: str) -> tuple[str, str | None, int | None, str]:
 def _find_deception(address: str, host: str) -> str:
     for sign, part in _MISLEADING.items():
         if sign in address:
-            return f"An address of an analyst has no {sign!r}; this one holds {part}."
+            return (
+                f"The address of an analyst has no {sign!r}; this one contains {part}."
+            )
     if host.isascii():
         return ""
     try:
         plain = host.encode("idna").decode()
     except UnicodeError:
-        return "The host holds characters that no host name has."
+        return "The host contains characters that are not allowed in a host name."
     return (
         f"The host is {plain!r}, which may look like another one. If it is the one that you "
         "mean, write it in this form."

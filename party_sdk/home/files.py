@@ -30,7 +30,7 @@ def create_private_folder(path: Path) -> Path:
                 folder.mkdir(exist_ok=True, mode=0o700)
         path.chmod(0o700)
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "this is no path"
+        why = getattr(error, "strerror", None) or "this is not a path"
         raise InvalidParameters(
             f"The folder {path} cannot be created or used: {why}."
         ) from None
@@ -95,5 +95,5 @@ def read_secret_variable(name: str) -> str:
         return Path(path).read_text().rstrip("\r\n")
     except (OSError, ValueError):
         raise InvalidParameters(
-            f"{name}_FILE does not name a text file that may be read here."
+            f"{name}_FILE does not name a text file that can be read here."
         ) from None

@@ -48,7 +48,7 @@ class OwnIdentity:
         stored = self.stored
         if stored is None:
             raise NotReady(
-                f"There is no identity in {self._home}: coterie identity new."
+                f"There is no identity in {self._home}: run coterie identity new."
             )
         return stored
 
@@ -72,7 +72,7 @@ class OwnIdentity:
         except ValidationError:
             name = ""
         if not _fold_name(name):
-            raise InvalidParameters("A name has 1 to 100 characters that can be shown.")
+            raise InvalidParameters("A name has 1 to 100 printable characters.")
         _check_scripts(name)
         with self._store.transaction():
             before = None if replace else self.stored
@@ -106,8 +106,8 @@ def pin_analyst(home: Path, url: str, key: str, *, is_new: bool = False) -> None
         return
     if stored and not is_new:
         raise GuardRefused(
-            f"The analyst at {url} shows the key {fingerprint(key)}; before it was "
-            f"{fingerprint(stored[0])}. Ask its administrator; if the key is correct: "
+            f"The analyst at {url} has the key {fingerprint(key)}; before, it had "
+            f"{fingerprint(stored[0])}. Ask its administrator; if the key is correct, pass "
             "--new-analyst."
         )
     with store.transaction() as database:

@@ -43,8 +43,8 @@ class Policy:
     largest_weight: the largest weight that the terms may give a field, relative to the
         smallest weight if that is below 1. If one field outweighs the others, the
         clusters depend on it almost alone.
-    sums_limit: the largest share of this party's rows in a session that may be
-        computable from the sums it sent in this session and in earlier ones over the
+    sums_limit: the largest proportion of this party's rows in a session that may be
+    computable from the sums it sent in this session and in earlier ones over the
         same rows.
     """
 

@@ -61,7 +61,7 @@ _FORMS: Final = {
     "epsilon_total": _NUMBER,
     "largest_weight": _NUMBER,
     "sums_limit": _Form(
-        "a share, from 0 to 1",
+        "a proportion, from 0 to 1",
         lambda value: _is_nonnegative_number(value) and value <= 1,
         float,
     ),
@@ -112,7 +112,7 @@ def _parse_values(content: bytes, path: Path) -> dict[str, Any]:
     try:
         document = tomllib.loads(content.decode())
     except UnicodeDecodeError:
-        raise InvalidParameters(f"{path.name}: it is no text in UTF-8.") from None
+        raise InvalidParameters(f"{path.name}: it is not text in UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
         raise InvalidParameters(f"{path.name}: {error}.") from None
     return {key: _check_value(key, value, path.name) for key, value in document.items()}
@@ -123,7 +123,7 @@ def _check_value(key: str, value: Any, source: str) -> Any:
     if form is None:
         near = difflib.get_close_matches(key, _FORMS, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(_FORMS)}."
-        raise InvalidParameters(f"{source}: {key!r} is no key of a policy; {hint}")
+        raise InvalidParameters(f"{source}: {key!r} is not a policy key; {hint}")
     if not form.fits(value):
         raise InvalidParameters(f"{source}: {key!r} must be {form.words}.")
     return form.read(value)

@@ -182,7 +182,7 @@ class HomeStore:
         return next(iter(self.fetch_rows(statement, *values)), None)
 
     def erase_log(self) -> None:
-        """Truncate the write-ahead log, so that it no longer holds erased content.
+        """Truncate the write-ahead log, so that it no longer contains erased content.
 
         The method waits for readers in other processes. Backups are not affected.
         """
@@ -218,7 +218,9 @@ class HomeStore:
         file = self._lock_file(token)
         try:
             with os.fdopen(_create_private(file), "wb") as lock_file:
-                if not try_lock(lock_file):  # others would take the lease for free
+                if not try_lock(
+                    lock_file
+                ):  # others would believe that the lease is free
                     raise InvalidParameters(
                         f"Files in {self.home} cannot be locked: name a --home on a disk of "
                         "this machine."
@@ -329,7 +331,7 @@ class HomeStore:
                 f"Another process has been writing in {self.path} for too long."
             )
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-            return NotReady(f"{self.path} is damaged: put back a copy of the home.")
+            return NotReady(f"{self.path} is damaged: restore a copy of the home.")
         return InvalidParameters(
             f"The home {self.home} cannot be read or written: {error}."
         )

@@ -1,4 +1,4 @@
-"""The parties of a simulated session: their layout, and their tables or shares of one."""
+"""The parties of a simulated session: their layout, and their tables or parts of one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LayoutSpec: TypeAlias = Literal["rows", "columns"] | Lattice | Layout
 """The forms in which callers may specify a layout."""
 
 _FORMS = (
-    "layout is 'rows' (each party holds other rows), 'columns' (each holds other columns "
+    "layout is 'rows' (each party holds different rows), 'columns' (different columns "
     "of the same rows), a pair (row groups, column groups), or a Layout"
 )
 
@@ -98,13 +98,15 @@ def infer_layout(sources: Sequence[DataSource]) -> Layout:
     """Infer from the tables how rows and columns are split between parties.
 
     Tables with the same columns are split by rows, and tables without a common column
-    by columns. Matrices do not name their columns: the same width and different lengths
-    mean a split by rows, and the same length and different widths a split by columns.
+    by columns. Matrices do not name their columns: if only the numbers of rows differ,
+    they are split by rows, and if only the numbers of columns differ, by columns.
 
     Raises InvalidParameters if the tables allow both or neither.
     """
     if len(sources) < 2:
-        raise InvalidParameters("A session has two parties or more: give their tables.")
+        raise InvalidParameters(
+            "A session needs two or more parties: pass their tables."
+        )
     if any(isinstance(source, MatrixSource | SparseSource) for source in sources):
         widths = {len(source.columns) for source in sources}
         lengths = {source.n_rows for source in sources}
@@ -381,7 +383,7 @@ def fields_of_groups(
     for size, n_groups, axis in zip(shape, groups, ("row", "column"), strict=True):
         if size < n_groups:
             raise InvalidParameters(
-                f"{size} {axis}s do not make {n_groups} {axis} groups."
+                f"{size} {axis}s cannot be split into {n_groups} {axis} groups."
             )
     schema, preparation = agreed.for_group(0)
     if schema is None:
@@ -395,7 +397,7 @@ def fields_of_groups(
         if all(field.role == "describe" for field in part):
             raise InvalidParameters(
                 f"Column group {number} would have no field to cluster: change the order "
-                "of the fields, or take fewer column groups."
+                "of the fields, or use fewer column groups."
             )
     return AgreedFields(
         dictionary=[schema.model_copy(update={"fields": part}) for part in parts],

@@ -1,9 +1,9 @@
 """Rehearse a session at home to show what a party would send; nothing is sent.
 
 All roles run in this process: the analyst, the party with its table, and the other
-parties with made-up tables. A made-up table holds the party's own columns, each
-shuffled, or for other columns random values that fit the terms' dictionary. Figures and
-labels are therefore meaningless, but names, shapes, types and sizes are those of a real
+parties with made-up tables. A made-up table has the party's own columns, each shuffled,
+or, for other columns, random values that fit the terms' dictionary. Figures and labels
+are therefore meaningless, but names, shapes, types and sizes are those of a real
 session with parties of this size.
 """
 
@@ -36,7 +36,8 @@ def rehearse(
 ) -> Rehearsal:
     """Rehearse a session of these terms in this process, and return what would be sent.
 
-    Raises CoterieError: what the party or the protocol would raise in a real session.
+    Raises CoterieError: the error that the party or the protocol would raise in a real
+    session.
     """
     played = _RecordedSession(terms, slot, data, choices or {})
     played.run_to_end()

@@ -153,8 +153,9 @@ def simulate(
         is split after the seed has shuffled its rows and columns. A table is what
         :func:`~party_sdk.tables.open_table` accepts: a path, a matrix, or a table of
         pandas, polars or pyarrow.
-    layout: 'rows', 'columns', (int, int) or Layout. 'rows': each party holds other rows
-        of the same columns. 'columns': each holds other columns of the same rows. A
+    layout: 'rows', 'columns', (int, int) or Layout. 'rows': each party holds different
+    rows of the same columns. 'columns': each holds different columns of the same rows.
+    A
         pair: row groups and column groups, with parties row by row. Without a layout,
         tables with the same columns are split by rows, and tables without a common
         column by columns. A single table needs a pair or a Layout.
@@ -168,7 +169,7 @@ def simulate(
         preparation of each column group.
     evaluation: several numbers of clusters; the largest is that of ``params``.
     choices: the decisions that every party makes; see :meth:`Party.join`.
-    allow: the checks of tables that are off; see
+    allow: the checks of tables that are disabled; see
         :class:`~party_sdk.tables.ReadOptions`.
     seed: determines all random draws.
     manifest: whether to read all tables once more, for the digests of a manifest.
@@ -178,7 +179,7 @@ def simulate(
 
     Warns with UserWarning: about possible problems: clusters that follow the sites,
         coincide, are too small to move or have not converged; a pooled analysis that
-        finds better or other clusters; parties that leave out a dimension; much noise.
+        finds better or different clusters; parties that omit a dimension; much noise.
     """
     defaults = catalogue.find_protocol(params).in_simulations
     unset = defaults.keys() - params.model_fields_set
@@ -370,8 +371,8 @@ def _session_warnings(
 ) -> Iterator[str]:
     """Yield warnings about a simulated session.
 
-    Warnings that follow from the terms are left out if the fidelity is high. They are
-    also left out if the number of rows limits the updates of the protocol, because the
+    Warnings that follow from the terms are omitted if the fidelity is high. They are
+    also omitted if the number of rows limits the updates of the protocol, because the
     result shows whether the updates were enough.
     """
     session = simulated.trace.session

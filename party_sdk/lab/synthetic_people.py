@@ -88,7 +88,7 @@ def make_hospitals(
 ) -> tuple[Hospital, Hospital]:
     """Draw the tables of two hospitals, of ``n_rows`` rows each, that share people.
 
-    common: the share of each hospital's people who are also in the other hospital.
+    common: the proportion of each hospital's people who are also in the other hospital.
     """
     rng = np.random.default_rng(seed)
     n_common = round(common * n_rows)

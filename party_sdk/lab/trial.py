@@ -42,10 +42,10 @@ _CODES_REMEDY: Final = (
     "the table, or list the codes in a mapping and use `coterie simulate --mapping`."
 )
 _CODES_CAUTION: Final = (
-    "Some values are far from all others, as codes of missing values are: clusters of "
+    "Some values are far from all others, like codes for missing values: clusters of "
     "this trial may be these codes. `coterie table` shows them."
 )
-"""Stands for the outliers in a report, which may be handed on and so quotes no cell."""
+"""Replaces the outliers in a report, which quotes no cells because it may be passed on."""
 
 _SEED: Final = 0
 

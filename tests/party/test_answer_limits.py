@@ -142,7 +142,7 @@ def test_an_endless_document_is_refused_within_memory(route: str) -> None:
         pytest.raises(GuardRefused, match="more than 16 MiB") as refused,
     ):
         ROUTES[route](analyst.as_party("token"))
-    assert "Nothing of it was kept" in refused.value.remedy
+    assert "None of it was stored" in refused.value.remedy
 
 
 @pytest.mark.threat(158)
@@ -304,7 +304,7 @@ def test_an_answer_that_drips_ends(what: str, monkeypatch: pytest.MonkeyPatch) -
         begin = time.monotonic()
         with (
             connect(peer.url, patience=0) as analyst,
-            pytest.raises(Unavailable, match="no whole answer in time"),
+            pytest.raises(Unavailable, match="no complete answer in time"),
         ):
             analyst.identity()
         assert 0.4 < time.monotonic() - begin < 5

@@ -22,7 +22,7 @@ def refusing(
     with answer_all(patch, yes=False) as asked:
         run = ("party", "run", session, "r1c1", *data, *ALONE, *more)
         online(*run, expect=3)
-    assert asked == ["Send it, and from now on all that the sheet lists?"]
+    assert asked == ["Send it, and from now on everything that the sheet lists?"]
     return session, invitation, (*data, *ALONE)
 
 

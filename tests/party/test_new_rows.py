@@ -239,7 +239,7 @@ def test_rows_that_lack_a_value_stay_empty(prepared: Kept, tmp_path: Path) -> No
     assert ((found.labels == -1) == lacking).all()
     assert (found.summary.n_rows, found.summary.n_labelled) == (30, 30 - lacking.sum())
     lines = "\n".join(new_rows_lines(found.summary))
-    assert f"for want of a value: {lacking.sum()} rows" in lines
+    assert f"because a value is missing: {lacking.sum()} rows" in lines
     for ending, read in ((".csv", pd.read_csv), (".xlsx", read_sheet)):
         path = found.save(tmp_path / f"labels{ending}")
         content = tmp_path / f"content{ending}"

@@ -271,7 +271,7 @@ def test_rows_that_were_counted_before_do_not_take_a_slot(
     use = Use.intersection(agreed, "earlier", A)
     assert use is not None
     stored.history.record(use, stored.history.rows_of(data), policy)
-    with pytest.raises(GuardRefused, match="counted with those of others before"):
+    with pytest.raises(GuardRefused, match="counted with other parties'"):
         table.run(policy=policy)
     assert not stored.has_joined
     assert not table.between.sent("/join")

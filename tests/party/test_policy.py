@@ -205,11 +205,11 @@ def test_every_rule_of_a_policy_can_be_written_down(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("minimum_rows = 2\nminimum_rows = = 3", "line 2"),
-        ("minimum_row = 2", "'minimum_row' is no key of a policy; did you mean 'minimum_rows'"),
+        ("minimum_row = 2", "'minimum_row' is not a policy key; did you mean 'minimum_rows'"),
         ("weather = 2", "known: accepted_risks, protocols"),
         ("minimum_rows = 2.5", "'minimum_rows' must be a whole number, 0 or more"),
         ("minimum_rows = true", "'minimum_rows' must be a whole number"),
-        ("sums_limit = 1.1", "'sums_limit' must be a share, from 0 to 1"),
+        ("sums_limit = 1.1", "'sums_limit' must be a proportion, from 0 to 1"),
         ("epsilon_total = -1", "'epsilon_total' must be a number, 0 or more"),
         ('accepted_risks = "all"', "'accepted_risks' must be a list of texts"),
         ("accepted_risks = [1]", "'accepted_risks' must be a list of texts"),

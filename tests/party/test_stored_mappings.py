@@ -164,7 +164,7 @@ def test_a_changed_mapping_is_told_and_asked(
 
     with answer_all(monkeypatch, yes=False) as asked:
         online(*run, expect=3)
-    assert asked == ["Read the table by the new mapping?"]
+    assert asked == ["Read the table with the new mapping?"]
     assert folder.mappings.version == 1
 
     broken = mapping_file(online, OTHER.replace("Wert", "Wort"))

@@ -95,11 +95,11 @@ def _case_name(case: Document) -> str:
 
 
 def case_notes(
-    cases: Sequence[Document], left_out: Sequence[Document]
+    cases: Sequence[Document], omissions: Sequence[Document]
 ) -> Iterator[str]:
     """Yield notes on the table, one per line.
 
-    left_out: the cases that cannot run, with the reasons.
+    omissions: the cases that cannot run, with the reasons.
     """
     finished = [case for case in cases if "lanes" in case]
     rules = dict.fromkeys(case["chosen_by"] for case in finished if case["chosen_by"])
@@ -122,7 +122,7 @@ def case_notes(
         yield f"several runs in one session bring a risk ({', '.join(names)}): {sentence}"
     reasons = [
         ((omission["protocol"], omission["reason"]), omission["layout"])
-        for omission in left_out
+        for omission in omissions
     ]
     for (protocol, reason), layouts in _names_by_key(reasons).items():
         yield f"left out: {protocol} {', '.join(layouts)}: {reason}"

@@ -184,7 +184,7 @@ def plan_cases(
     choose: str | None,
     seed: int,
 ) -> tuple[list[Case], list[Document]]:
-    """Return the cases that can run, and those that are left out, each with a reason.
+    """Return the cases that can run, and those that cannot, each with a reason.
 
     protocols: names; by default all protocols that have methods to recommend.
     lattices: by default, the result of :func:`usual_lattices`.
@@ -268,7 +268,7 @@ def build_case(
         method.data == "counts" for method in protocol_entry.methods
     )
     if counts and np.nanmin(table.X) < 0:
-        raise InvalidParameters("It needs counts; the table has numbers below 0.")
+        raise InvalidParameters("It needs counts; the table has negative numbers.")
     all_values, evaluation = parse_runs(
         {**protocol_entry.in_simulations, **values}, choose
     )

@@ -42,7 +42,7 @@ def compare(
     protocols: Annotated[
         tuple[str, ...],
         option(
-            "Name of a protocol; again for several. By default all that 'coterie "
+            "Name of a protocol; may be repeated. By default all that 'coterie "
             "protocols' lists.",
             "--protocol",
         ),
@@ -50,7 +50,7 @@ def compare(
     lattices: Annotated[
         Sequence[tuple[int, int]],
         option(
-            "Row groups and column groups, e.g. 3x1; again for several. By default 3x1, "
+            "Row groups and column groups, e.g. 3x1; may be repeated. By default 3x1, "
             "and if each party gets two columns or more also 1x3 (or 1x2) and 2x2.",
             "--layout",
             multiple=True,
@@ -65,7 +65,7 @@ def compare(
     params: Annotated[
         tuple[str, ...],
         option(
-            "A parameter, its value as JSON, of all protocols or of one; may be given "
+            "A parameter of all protocols or of one, its value as JSON; may be given "
             "several times.",
             "--param",
             metavar="[PROTOCOL.]NAME=VALUE",
@@ -77,7 +77,7 @@ def compare(
     missing: Missing = None,
     row_limit: Annotated[
         int,
-        option("Use at most this many rows of a table, drawn by the seed.", low=2),
+        option("Use at most this many rows of a table, drawn with the seed.", low=2),
     ] = 5000,
     seed: Annotated[
         int, option("Seed of the sample of rows, the split and the session.", type=SEED)
@@ -87,9 +87,10 @@ def compare(
     """Try methods, splits and numbers of clusters on FILES.
 
     Nothing is sent from this machine. Each case is a session of one protocol and one
-    layout with all numbers of clusters. It is simulated in this process, as by 'coterie
-    simulate'. Protocols that cannot be used for a table or layout are listed with the
-    reason. Fidelity compares the selected run with the same clustering of the pooled
+    layout with all numbers of clusters. It is simulated in this process, as 'coterie
+    simulate' does. Protocols that cannot be used for a table or layout are listed with
+    the reason. Fidelity compares the selected run with the same clustering of the
+    pooled
     table: 1 means that nothing was lost. The results of k-means without a session
     follow: on the pooled rows, and for each party alone.
     """
@@ -106,7 +107,7 @@ def compare(
             n_rows, whole = len(table.X), table.source.n_rows
             rows = f"{n_rows} rows"
             if n_rows < whole:
-                rows = f"{n_rows} of {whole} rows, drawn by the seed (--row-limit)"
+                rows = f"{n_rows} of {whole} rows, drawn with the seed (--row-limit)"
             say(f"{file}: {rows}; {len(table.columns)} columns", err=True)
             for warning in table.source.report.warning_sentences:
                 say(f"warning: {warning}", err=True)
@@ -114,7 +115,7 @@ def compare(
     single, several = parse_runs(numbers, choose)
     if several is None and type(single["n_clusters"]) is not int:
         raise InvalidParameters(
-            f"{n_clusters!r} is no number, no range such as 2..8 and no list.",
+            f"{n_clusters!r} is not a number, a range such as 2..8 or a list.",
             field="n_clusters",
         )
     k = numbers["n_clusters"]

@@ -37,8 +37,8 @@ def example(
         is_same = path.is_file() and path.read_bytes() == content
         if not (force or is_same) and (path.exists() or path.is_symlink()):
             raise GuardRefused(
-                f"{path} is there already with other content: name another folder, or "
-                "--force."
+                f"{path} already exists with other content: choose another folder, or "
+                "use --force."
             )
     for (path, content), table in zip(contents.items(), tables.values(), strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)

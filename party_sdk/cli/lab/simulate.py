@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from party_sdk.lab.simulated_session import SimulatedSession
 
 Truth: TypeAlias = Annotated[
-    str | None, option("A column of true classes: for comparison, not clustered.")
+    str | None, option("A column of true classes: only compared, not clustered.")
 ]
 
 
@@ -47,7 +47,9 @@ def simulate(
     ] = None,
     column_groups: Annotated[
         int | None,
-        option("Number of column groups: each has other features.", low=1, high=1000),
+        option(
+            "Number of column groups: each has different features.", low=1, high=1000
+        ),
     ] = None,
     params: Param = (),
     choose: Choose = None,
@@ -66,7 +68,7 @@ def simulate(
 ) -> Output:
     """Play all roles of a PROTOCOL on one table, to try a method.
 
-    Rows and columns are shuffled by the seed and divided among row groups × column
+    Rows and columns are shuffled with the seed and divided among row groups × column
     groups. The default is three row groups, or three column groups if the protocol
     takes no row groups. Fidelity is the adjusted Rand index between the labels and
     those of the same clustering of the pooled table: 1 means that nothing was lost. The
@@ -157,7 +159,7 @@ def _simulation_lines(
         )
     if report["site_agreement"] is not None:
         yield (
-            f"sites     {report['site_agreement']:.4f}   (0: clusters say nothing of "
+            f"sites     {report['site_agreement']:.4f}   (0: clusters say nothing about "
             "the site, 1: everything)"
         )
     for name, agreement in report.get("truth", {}).items():

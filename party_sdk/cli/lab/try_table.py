@@ -20,7 +20,7 @@ def try_table(
     out: Annotated[
         Path,
         option(
-            "Folder for labels.csv, report.html and dictionary.json; this one by default.",
+            "Folder for labels.csv, report.html and dictionary.json; by default the current one.",
             type=FOLDER,
         ),
     ] = Path(),

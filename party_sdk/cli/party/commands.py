@@ -76,7 +76,7 @@ def terms(
         tuple[Path, ...],
         option(
             "Write a file. .html: the sheet, to print and sign. .md: a data protection "
-            "impact assessment, filled from the terms. Again for both.",
+            "impact assessment, filled in from the terms. May be repeated.",
             type=OUT,
         ),
     ] = (),
@@ -119,7 +119,7 @@ class JoiningOptions(HomeOptions):
     patience: Annotated[
         float,
         option(
-            "For how many seconds to try again while the analyst cannot be reached.",
+            "The seconds for which to try again while the analyst cannot be reached.",
             low=0,
         ),
     ] = 300.0
@@ -127,7 +127,7 @@ class JoiningOptions(HomeOptions):
         str | None,
         option(
             "The safety number as the other members read it to you: a different one "
-            "stops the run before anything of your data is sent.",
+            "stops the run before any of your data is sent.",
             "--confirm-safety-number",
             metavar="DIGITS",
         ),
@@ -153,7 +153,7 @@ def run(
     details: Annotated[
         bool,
         option(
-            "Write beside each label how unsure it is, from 0 to 1, if you receive "
+            "Write the uncertainty of each label, from 0 to 1, if you receive "
             "memberships or centres: for k-means, the distance to the nearest centre "
             "divided by the distance to the second."
         ),
@@ -173,10 +173,10 @@ def run(
 ) -> Output:
     """Take part until you have labels. After an interruption, run it again to continue.
 
-    SESSION is your invitation: its file, or - for standard input, because other users of
-    this machine can read command lines. Once you have joined, the id of the session and
-    SLOT are enough. The first time, you read the terms sheet and accept it. Without
-    --data the command then ends: nothing of your data is read or sent.
+    SESSION is your invitation: its file, or - for standard input, because other users
+    of this machine can read command lines. Once you have joined, the id of the session
+    and SLOT are enough. The first time, you read the terms sheet and accept it. Without
+    --data the command then ends: none of your data is read or sent.
     """
     from party_sdk.analyst_client.invitations import Invitation
     from party_sdk.application.outputs import Outputs
@@ -247,7 +247,7 @@ def check(
         bool,
         option(
             "Simulate the session here, with your table and invented others, and show "
-            "what would be sent, array by array. Its labels mean nothing."
+            "what would be sent, array by array. Its labels are meaningless."
         ),
     ] = False,
     choices: Choices,
@@ -308,7 +308,7 @@ def _take_part(
             member, rows, outputs, on_warning=_print_warning, on_progress=show_progress
         )
     except KeyboardInterrupt:
-        say("Stopped. The same command continues where it was.", err=True)
+        say("Stopped. The same command continues where it stopped.", err=True)
         raise click.exceptions.Exit(_INTERRUPTED_CODE) from None
     unlinked = home.find_unlinked(member, rows, result)
     document = _result_document(member, result, outputs)

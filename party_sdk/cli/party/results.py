@@ -68,10 +68,10 @@ def report(
     out: Annotated[
         tuple[Path, ...],
         option(
-            "Write a file, by its ending. .html: the report as a page to read and print. "
+            "Write a file, by its extension. .html: the report as a page to read and print. "
             ".json: terms, public seed, digests and versions, for a paper. With --data "
             "your table with the cluster of each row: .csv, .xlsx, .parquet, .sav (SPSS) "
-            "or .dta (Stata). Again for several.",
+            "or .dta (Stata). May be repeated.",
             type=OUT,
         ),
     ] = (),
@@ -96,7 +96,7 @@ def report(
     names: Annotated[
         Path | None,
         option(
-            'JSON file of all names, {"3": "SIDD"}: read if it is there, else written.',
+            'JSON file of all names, {"3": "SIDD"}: read if it exists, otherwise written.',
             type=OUT,
         ),
     ] = None,
@@ -107,8 +107,8 @@ def report(
     """Report your part in a session, from data on this disk. Nothing is sent.
 
     SESSION is its id, or your invitation; SLOT is needed if this home has several. With
-    --data your rows are drawn on two axes. 'party forget' keeps the report. Methods in
-    which the analyst labels the rows (dc, omnifc, pqmds) do not support --runs.
+    --data your rows are plotted on two axes. 'party forget' keeps the report. Methods
+    in which the analyst labels the rows (dc, omnifc, pqmds) do not support --runs.
     """
     rows, own_home = table.build_spec(force=force), home.open(new_mapping=new_mapping)
     stored = own_home.find_named(session, slot)
@@ -199,10 +199,10 @@ def predict(
 ) -> Output:
     """Label new rows on this machine, if the terms release a model.
 
-    Each row gets its label, the distance to the centre of its cluster, how unsure the
-    label is, and the share of its columns outside the range of the trained rows. The
-    command prints how much the new rows differ from those of the session. Nothing is
-    sent. If the rows seem to be in other units, you are asked first.
+    Each row gets its label, the distance to the centre of its cluster, the label's
+    uncertainty, and the proportion of its columns outside the range of the trained
+    rows. The command prints how much the new rows differ from those of the session.
+    Nothing is sent. If the rows seem to be in other units, you are asked first.
     """
     from party_sdk.cli.terminal.asker import confirm_units
 
@@ -222,7 +222,7 @@ def new_rows_lines(summary: "NewRowsSummary") -> Iterator[str]:
     from coterie_pages.formatting import drift_cells, format_percent
 
     if n_left := summary.n_rows - summary.n_labelled:
-        yield f"without a label, for want of a value: {n_left} rows"
+        yield f"without a label, because a value is missing: {n_left} rows"
     usual = f"by chance at most {format_percent(summary.by_chance)} on average"
     yield f"outside the range of your trained rows: {format_percent(summary.outside)} ({usual})"
     shares = [
@@ -238,4 +238,4 @@ def new_rows_lines(summary: "NewRowsSummary") -> Iterator[str]:
     variables = summary.variables[:_MAX_VARIABLES]
     yield from align_columns([["", "shift", "outside"], *map(drift_cells, variables)])
     if n_left := len(summary.variables) - len(variables) + summary.more_variables:
-        yield f"and {n_left} columns that moved less"
+        yield f"and {n_left} columns that differ less"

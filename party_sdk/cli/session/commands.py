@@ -107,7 +107,7 @@ def invite(
     slots: Annotated[
         tuple[str, ...],
         option(
-            "A party to invite; again for several. By default all that have not joined yet.",
+            "A party to invite; may be repeated. By default all that have not joined yet.",
             "--party",
         ),
     ] = (),
@@ -160,8 +160,8 @@ def show(
     outcomes = outcomes_in(opened.terms, profiles) if opened.is_ours else ()
     if status.all_joined and not opened.is_ours:
         say(
-            "Members and result are shown where the session was opened: only there can "
-            "they be checked.",
+            "Members and result are shown only where the session was opened, because only "
+            "that machine can verify them.",
             err=True,
         )
     is_checked = status.state == SessionState.COMPLETED and opened.is_ours
@@ -194,7 +194,7 @@ def choose(
     n_clusters: Annotated[
         int,
         option(
-            "Clusters of the run that gives labels; 'session show' prints all runs.",
+            "Number of clusters of the run that gives labels; 'session show' prints all runs.",
             low=1,
         ),
     ],
@@ -331,7 +331,9 @@ def list_sessions(
     if not sessions:
         is_filtered = any((state, owner, since))
         message = (
-            "No session fits." if is_filtered else "There are no sessions of this key."
+            "No session matches."
+            if is_filtered
+            else "There are no sessions of this key."
         )
         say(message, err=True)
     rows = [[*_HEADER, *_TIMES], *map(_session_cells, sessions)] if sessions else []
@@ -361,7 +363,7 @@ def delete(
         raise click.UsageError("Give the id of a session, or --ended-before.")
     if ended_before is None:
         ids = [session or ""]
-        question = "Delete results and all else but the audit"
+        question = "Delete the results and everything except the audit"
     else:
         ids = [
             line.id
@@ -370,7 +372,7 @@ def delete(
             and line.waiting_since
             and line.waiting_since < ended_before
         ]
-        question = f"Delete all but the audit of {len(ids)} ended sessions"
+        question = f"Delete everything except the audit of {len(ids)} ended sessions"
     if not ids:
         say("No session ended before then.", err=True)
         return
@@ -413,15 +415,15 @@ def report(
     out: Annotated[
         tuple[Path, ...],
         option(
-            "Write a file. .html: the report as a page. .zip: all that you may read of "
+            "Write a file. .html: the report as a page. .zip: all that you may read about "
             "the session: the exact texts of terms and agreement, its state, the result, "
-            "the signed audit and the report; no secret. Again for both.",
+            "the signed audit and the report; no secret. May be repeated.",
             type=OUT,
         ),
     ] = (),
     force: Force = False,
 ) -> Output:
-    """Write a report on the result of a session, as a page for your files.
+    """Write a report on the result of a session, as a page or an archive.
 
     The report contains the terms, members, figures, sizes and the audit, all verified.
     Terms, members and result are included only on the machine that opened the session,

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 Invitations: TypeAlias = Annotated[
     Path | None,
     option(
-        "Folder for a file of each invitation and a letter (Markdown) to its party; this "
-        "one by default. With --json invitations are printed unless a folder is named.",
+        "Folder for the invitations, each with a letter (Markdown) to its party; by default "
+        "the current one. With --json, invitations are printed unless a folder is named.",
         "--invitations",
         type=FOLDER,
     ),
@@ -91,8 +91,8 @@ def create(
         tuple[str, ...],
         option(
             "What ids look like, e.g. KV-99999999: 9 is a digit, A a letter. Once for "
-            "each id column; 'coterie table --id-patterns' drafts it. Parties compare at "
-            "home.",
+            "each id column; 'coterie table --id-patterns' drafts it. Each party compares "
+            "its own.",
             "--id-pattern",
             metavar="PATTERN",
         ),
@@ -100,9 +100,9 @@ def create(
     match_keys: Annotated[
         tuple[str, ...],
         option(
-            "Columns that name a person where there is no common id, e.g. 'surname | "
-            "soundex + birth_date | date'. Once for each key, the surest first; @FILE "
-            "reads one a line, as 'coterie table --link' prints them.",
+            "Columns that identify a person if there is no common id, e.g. 'surname | "
+            "soundex + birth_date | date'. Once for each key, the most certain first; @FILE "
+            "reads one per line, as 'coterie table --link' prints them.",
             "--match-key",
             metavar="KEY",
         ),
@@ -114,8 +114,8 @@ def create(
     parties: Annotated[
         tuple[str, ...],
         option(
-            "A party; again for each. Parties hold different people. Places, from 1, "
-            "name a party's group of people (ROW) and of variables (COLUMN) instead; "
+            "A party; repeat it for each. Parties hold different people. Positions, from 1, "
+            "instead give a party's group of people (ROW) and of variables (COLUMN); "
             "the title is its name for readers.",
             "--party",
             metavar="NAME[=ROW,COLUMN[,TITLE]]",
@@ -128,7 +128,7 @@ def create(
         tuple[str, ...],
         option(
             "The only institution that may take a slot: the file of its card, or its name "
-            "if you know it. Slots without one are open to anyone who holds their "
+            "if you trust it. Slots without one are open to anyone who has their "
             "invitation.",
             "--expect",
             metavar="SLOT=CARD",
@@ -159,7 +159,7 @@ def create(
     ],
     new_analyst: Annotated[
         bool,
-        option("The analyst at this address was set up anew and has another key."),
+        option("The analyst at this address was set up again and has a new key."),
     ] = False,
     letters: Invitations = None,
     entropy: Entropy = None,
@@ -265,7 +265,7 @@ def _opened_lines(
         yield f"{slot}  {location}"
     if folder is not None:
         say(
-            "Hand each party its invitation, which is a secret, and the letter beside it. "
+            "Give each party its invitation, which is a secret, and the letter beside it. "
             f"Next, at each: coterie party run {location} --data TABLE",
             err=True,
         )

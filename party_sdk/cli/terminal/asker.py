@@ -72,7 +72,7 @@ class TerminalAsker(Asker):
         say(change.sentence, err=True)
         if not self.is_present:
             return False
-        return click.confirm("Read the table by the new mapping?", err=True)
+        return click.confirm("Read the table with the new mapping?", err=True)
 
     def approve(self, inspection: Inspection) -> bool:
         """Show a contribution, or its protocol's question, and ask whether to send it."""
@@ -86,7 +86,7 @@ class TerminalAsker(Asker):
             say(f"{table.caption}:", err=True)
             for line in align_columns([table.columns, *table.rows]):
                 say(line, err=True)
-        question = "Send it, and from now on all that the sheet lists?"
+        question = "Send it, and from now on everything that the sheet lists?"
         return click.confirm(question, err=True)
 
 

@@ -159,7 +159,7 @@ class RootGroup(click.Group):
                 if library not in _TABLE_LIBRARIES:
                     raise
                 failure = InvalidParameters(  # not installed with the analyst alone
-                    f"This command reads tables by {library}. Install it: pip install "
+                    f"This command reads tables with {library}. Install it: pip install "
                     "coterie."
                 )
             problem, code = failure.problem, exit_code(failure.problem)
@@ -234,7 +234,7 @@ def report_lines(values: Mapping[str, Any], separator: str = ": ") -> Iterator[s
             yield f"{name}{separator}{value}"
         elif value:
             yield (
-                f"Clusters coincide: {value} equal a cluster of a lower number, "
+                f"Clusters coincide: {value} equal a cluster with a lower number, "
                 "which has their rows. Ask for fewer clusters or less fuzzy ones."
             )
 
@@ -247,7 +247,7 @@ def progress_line(status: SessionStatus) -> str:
         problem = Problem.from_slug(status.reason)
         why = f"{problem.title}. {status.detail or ''} {problem.remedy}"
         return f"{status.state}: {why}"
-    short = ". The analyst has no room left: its administrator has to make some"
+    short = ". The analyst has no room left: its administrator has to free some"
     return f"{_describe_progress(status)}{short * status.short_of_room}"
 
 
@@ -300,7 +300,7 @@ def audit_line(entry: Mapping[str, Any]) -> str:
 def audit_lines(entries: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the entries of a log that was checked, and print that its chain is intact."""
     yield from map(audit_line, entries)
-    say(f"The chain of {len(entries)} lines holds.", err=True)
+    say(f"The chain of {len(entries)} lines is intact.", err=True)
 
 
 def align_columns(
@@ -363,7 +363,7 @@ def receiver_lines(current: Receivers) -> Iterator[str]:
     for receiver in current.receivers:
         text = f"{receiver.sent} sent"
         if receiver.retrying:
-            text += f", {receiver.retrying} tried again"
+            text += f", {receiver.retrying} retried"
         if receiver.given_up:
             text += f", {receiver.given_up} given up"
         if receiver.failure is not None:

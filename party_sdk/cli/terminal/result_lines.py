@@ -32,7 +32,7 @@ def one_cluster_warning(where: str = "") -> str:
 def run_table_lines(runs: Sequence[RunLine]) -> Iterator[str]:
     """Yield a header and a line for each run; the selected run is marked.
 
-    Quality figures that no run has are left out.
+    Quality figures that no run has are omitted.
     """
     # Imported here, because it needs arrays.
     from clustering_protocols.numerics.metrics import Figures

@@ -160,6 +160,6 @@ def parse_number(text: str, field_name: str, minimum: int = 1) -> int:
         text.isascii() and text.isdigit() and len(text) < 20 and int(text) >= minimum
     ):
         raise InvalidParameters(
-            f"a whole number from {minimum} is needed.", field=field_name
+            f"a whole number of at least {minimum} is needed.", field=field_name
         )
     return int(text)

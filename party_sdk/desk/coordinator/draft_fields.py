@@ -47,7 +47,7 @@ _MORE_SLOTS: Final = 3
 _MORE_ROWS: Final = 4
 _MAX_COLUMN_GROUPS: Final = 50
 _SEVERAL: Final = (
-    "Several, such as 2..8 or 2, 3, 5, get a run each, and one run is chosen."
+    "Of several, such as 2..8 or 2, 3, 5, each gets a run, and one run is chosen."
 )
 PROPOSE: Final = "keys"
 """The value of the form's button that proposes match keys from a table."""
@@ -115,7 +115,7 @@ def _parties_screen(draft: Draft) -> dict[str, Any]:
     links = [field for field in _parameter_fields(draft) if _is_linking(field)]
     keys = next((field for field in links if field.name == MATCH_KEYS), None)
     limits = tuple(_request_fields(draft, "limits"))
-    more = [FieldGroup(title="Deadlines, and fewest rows", fields=limits)]
+    more = [FieldGroup(title="Deadlines, and minimum rows", fields=limits)]
     if split.value == "patients":
         keys = None
     elif other_links := tuple(field for field in links if field is not keys):
@@ -220,7 +220,8 @@ def _request_fields(draft: Draft, *groups: Group) -> Iterator[FormField]:
 
 
 def _initial_slots(draft: Draft) -> list[SlotLine]:
-    """Return default slots: those from the advice page, or else three parties' slots."""
+    """Return default slots: those from the advice page, or otherwise slots for three
+    parties."""
     layout = Layout.lattice(_USUAL_PARTIES)
     if draft.get("parties") and draft.get("partitioning"):
         try:
@@ -256,7 +257,7 @@ def _build_column_groups(draft: Draft) -> Iterator[ColumnGroup]:
             number=number,
             fields=tuple(_table_fields(draft, number, table)),
             elsewhere=FieldGroup(
-                title="A file elsewhere, or a dictionary that you have",
+                title="A file elsewhere, or an existing dictionary",
                 fields=tuple(_other_file_fields(draft, number)),
             ),
             variables=(*rows, *_blank_rows(draft, number, table)),
@@ -284,8 +285,8 @@ def _table_fields(draft: Draft, number: int, table: TableDraft) -> Iterator[Form
     yield FormField(
         name=f"table.{number}",
         label="From a table of your own",
-        hint=f"A file in {draft.tables}. Names and types of its columns are read; no "
-        "value of a row.",
+        hint=f"A file in {draft.tables}. The names and types of its columns are read, but no "
+        "values of rows.",
         kind="choice",
         options={name: name for name in (*names, table_name) if name},
         default="no table: type the variables",
@@ -296,14 +297,14 @@ def _table_fields(draft: Draft, number: int, table: TableDraft) -> Iterator[Form
     if table.path is not None:
         yield FormField(
             name=f"ids.{number}",
-            label="Columns that name rows",
-            hint="They are left out. Separate several by commas.",
+            label="Columns that identify rows",
+            hint="They are not clustered. Separate several by commas.",
             value=", ".join(table.ids),
         )
         yield FormField(
             name=f"levels.{number}",
             label="Write the words of text columns as levels",
-            hint="They come from your rows, and everybody reads them. Otherwise such "
+            hint="They come from your rows, and everybody can read them. Otherwise such "
             "columns are left out, unless you type their levels.",
             kind="tick",
             value="yes" if table.levels else "",

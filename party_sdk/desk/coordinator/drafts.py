@@ -47,8 +47,8 @@ from party_sdk.tables.variables import read_schema
 PARAM: Final = "param."
 MATCH_KEYS: Final = f"{PARAM}alignment.match_keys"
 SPLITS: Final = {
-    "patients": "Other people at each party, the same variables",
-    "variables": "The same people at each party, other variables",
+    "patients": "Different people at each party, the same variables",
+    "variables": "The same people at each party, different variables",
     "both": "People and variables are both split",
 }
 """The ways in which data can be split between parties, with their labels."""
@@ -84,7 +84,7 @@ class Draft:
 
     tables: the folder that relative paths are resolved against.
     repeated: the terms of the earlier session that this one repeats, or None.
-    left_out: columns of the tables that the dictionary leaves out, once it is parsed.
+    left_out: columns of the tables that are not in the dictionary, once it is parsed.
     """
 
     form: Form
@@ -179,7 +179,7 @@ class Draft:
             self.add_error(error, field_name)
 
     def add_error(self, error: CoterieError, field_name: str) -> None:
-        """Record an error at the field that it names, or else at ``field_name``."""
+        """Record an error at the field that it names, otherwise at ``field_name``."""
         form_field = self._form_field(error.field, field_name) if error.field else ""
         sentence = error.message
         text = f"{sentence[:1].upper()}{sentence[1:]}" if form_field else error.detail
@@ -199,7 +199,8 @@ class Draft:
         return names.get(name, "")
 
     def to_request(self, trusted: TrustedInstitutions) -> dict[str, Any] | None:
-        """Return the arguments to draw up the terms, or None if any field has an error."""
+        """Return the arguments that describe the terms, or None if any field has an
+        error."""
         request: dict[str, Any] = {}
         section_values = read_sections(self._parse_request_field)
         with self.errors_at(f"{PARAM}n_clusters"):
@@ -207,7 +208,7 @@ class Draft:
                 section_values.pop("evaluation", {})
             )
         if not self.get("title"):
-            self.wrong.setdefault("title", "Say in a line what the session is.")
+            self.wrong.setdefault("title", "Describe the session in one line.")
         with self.errors_at("slots"):
             slots = [_parse_slot(number, p) for number, p in enumerate(self.slots(), 1)]
             request["layout"] = layout_of_slots(slots)
@@ -402,7 +403,7 @@ def _form_fields() -> dict[str, str]:
 def _parse_slot(number: int, line: SlotLine) -> dict[str, Any]:
     if not re.fullmatch(NAME_PATTERN, line.name):
         raise InvalidParameters(
-            f"Place {number}: its name has a-z, 0-9, '.', '_' and '-', and begins with a "
+            f"Place {number}: its name may contain a-z, 0-9, '.', '_' and '-', and begins with a "
             "letter or digit."
         )
     return {

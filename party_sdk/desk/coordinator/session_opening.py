@@ -92,7 +92,7 @@ def post_new(request: Request, coordinator: Coordinator) -> Response:
         return _form_page(request, coordinator, next_draft, number + 1)
     try:
         identity: dict[str, Any] = {"session_id": draft.get("id") or None}
-        if form.get("drawn"):  # draw up the reviewed terms again
+        if form.get("drawn"):  # write the reviewed terms again
             seed = parse_number(form.get("seed"), "seed", 0)
             identity = {"session_id": form.get("drawn"), "seed": seed}
         drawn_terms = coordinator.draw_up(**draft_request, **identity)
@@ -243,8 +243,8 @@ def _folder_field(request: Request, error: str = "") -> FormField:
         name="folder",
         label="A folder for the invitations",
         hint="Each goes into a file that only you can read, with a letter to its party. "
-        f"Relative paths start at {desk_of(request).tables}. Without a folder they are "
-        "only on the next page.",
+        f"Relative paths start at {desk_of(request).tables}. Without a folder, they are "
+        "shown only on the next page.",
         value=form_of(request).get("folder").strip(),
         error=error,
     )

@@ -67,7 +67,8 @@ class AddressedParty(PartyOrder):
 
     @property
     def invitation(self) -> Invitation:
-        """Return the party's invitation, from its order or else from its stored session."""
+        """Return the party's invitation, from its order or otherwise from its stored
+        session."""
         source = self.order() if self.exists else self.stored.load_identity()
         return Invitation.parse(source.invitation)
 
@@ -92,7 +93,7 @@ class AddressedParty(PartyOrder):
 
     @property
     def current_mapping(self) -> TableMapping | None:
-        """Return the mapping in the party's order or else the stored one, or None."""
+        """Return the mapping in the party's order, otherwise the stored one, or None."""
         table = self.table
         if table is not None and table.mapping:
             return parse_mapping(table.mapping.encode(), "mapping")

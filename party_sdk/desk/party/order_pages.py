@@ -63,7 +63,7 @@ def post_answer(request: Request) -> Response:
     """Submit the operator's answer to the question that the page showed."""
     party, form = requested_party(request), form_of(request)
     if (answer := form.get("answer")) not in {"yes", "no"}:
-        raise NotReady("Say yes or no.")
+        raise NotReady("Answer yes or no.")
     reason = form.get("reason").strip()[:_MAX_REASON_LENGTH]
     party.answer(form.get("question"), yes=answer == "yes", reason=reason)
     return redirect_to(request, party.address)

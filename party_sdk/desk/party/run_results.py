@@ -27,7 +27,7 @@ from party_sdk.results.new_rows import NewRows
 from party_sdk.tables import list_columns
 from party_sdk.tables.linkage import unlinked_to_csv
 
-_FORGOTTEN = "The labels were deleted: no rows can be drawn."
+_FORGOTTEN = "The labels were deleted, so no rows can be plotted."
 _NO_TABLE = "The command line ran this party: use coterie party report --data."
 _ENDINGS: Final = frozenset({".csv", ".xlsx", ".parquet"})
 
@@ -88,7 +88,7 @@ def get_labels(request: Request) -> Response:
     try:
         content = party.labels_path.read_bytes()
     except OSError:
-        raise NotReady("There is no file of labels here.") from None
+        raise NotReady("There is no label file here.") from None
     name = f"{party.file_stem}-labels{party.labels_path.suffix}"
     return download(
         content,
@@ -196,7 +196,7 @@ def _find_party(request: Request) -> AddressedParty:
     party = requested_party(request)
     if not party.desk.own_home.labels_new_rows(party.session, party.slot):
         raise NotReady(
-            "The terms of this session release nothing that labels new rows."
+            "The terms of this session release no model that labels new rows."
         )
     return party
 

@@ -42,11 +42,11 @@ from party_sdk.tables.mapping import dump_mapping
 IDS_PER_ROW: Final = "ids_per_row"
 _TICKS: Final = tuple(name for name in CHOICES if name != SUMS_LIMIT)
 _NUMBERS: Final = {
-    SUMS_LIMIT: (1.0, "a share, from 0 to 1: type 0.5."),
-    IDS_PER_ROW: (inf, "a number, from 0: type 12."),
+    SUMS_LIMIT: (1.0, "a proportion from 0 to 1, such as 0.5."),
+    IDS_PER_ROW: (inf, "a number of at least 0, such as 12."),
 }
 """For each numeric limit: its maximum, and a description of valid input."""
-_USUAL_QUOTA: Final = "Most ids that another party may bring for each of your rows."
+_USUAL_QUOTA: Final = "The most ids that another party may bring for each of your rows."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ class TableForm:
         if not self.path:
             raise InvalidData("Name a table.")
         if self.columns is not None and not self.columns:
-            raise InvalidData("No column is ticked to be clustered.")
+            raise InvalidData("Tick at least one column to cluster.")
         mapping = mapping_of(self.mapping)
         return OrderedTable(
             path=self.path,
@@ -201,7 +201,7 @@ def typed_limits(party: AddressedParty, table_form: TableForm) -> Mapping[str, s
 
 
 def notification_addresses(party: AddressedParty, table_form: TableForm) -> str:
-    """Return the addresses for notifications, from the form or else from the order."""
+    """Return the addresses for notifications, from the form or otherwise from the order."""
     if table_form.limits is not None:
         return table_form.notify
     return table_form.notify or " ".join(party.current_order.notify)
@@ -256,7 +256,7 @@ def read_limits(typed: Mapping[str, str]) -> dict[str, Any]:
             except ValueError:
                 number = -1.0
             if not 0 <= number <= largest:
-                raise InvalidParameters(f"{name!r} is {expected}")
+                raise InvalidParameters(f"{name!r} must be {expected}")
             limits[name] = number
     return limits
 

@@ -56,10 +56,10 @@ def test_the_printed_command_accepts_exactly_this_sheet(
     )
     for other in ("", "0" * 64, sheet[:8]):
         wrong = online("party", "run", invitation, "--accept", other, expect=3)
-        assert "The accepted sheet is not" in wrong.stderr
+        assert "The accepted sheet does not" in wrong.stderr
     _, another = opened(online)
     wrong = online("party", "run", another, "--accept", sheet, expect=3)
-    assert "The accepted sheet is not" in wrong.stderr
+    assert "The accepted sheet does not" in wrong.stderr
     joined = online(*accepting)
     assert PartySession(online.folder / "home", session, "r1c1").consent
     _, _, following = joined.stderr.partition("Next: coterie ")

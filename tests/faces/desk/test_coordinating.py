@@ -96,7 +96,7 @@ def test_an_analyst_that_cannot_be_reached_can_be_replaced(
 @pytest.mark.parametrize(
     ("changed", "name", "said"),
     [
-        ({"title": ""}, "title", "Say in a line"),
+        ({"title": ""}, "title", "Describe the session"),
         ({"title": "x" * 201}, "title", "at most 200"),
         ({"param_n_clusters": "0"}, "param.n_clusters", "at least 1"),
         ({"param_n_clusters": "many"}, "param.n_clusters", "whole number"),

@@ -172,7 +172,7 @@ def test_another_sheet_than_the_one_that_is_shown_is_not_accepted(
     place = PLACE.format(session)
     for sheet in ("", "0" * 64):
         response = browser.follow(browser.post(f"{place}/terms", {"sheet": sheet}))
-        assert "The accepted sheet is not the one" in texts(response)
+        assert "The accepted sheet does not belong" in texts(response)
     assert not PartySession(browser.desk.home, session, "r1c1").exists
     assert browser.get(place).headers["location"].endswith("/terms")
 
@@ -202,7 +202,7 @@ def test_after_a_withdrawal_what_leaves_is_asked_and_a_no_ends_it(
         assert "<title>(!) Waiting for you: " in shown.text
         assert "Waiting for you" in texts(browser.get("/"))
         said = browser.post(f"{place}/answer", {"question": asked.id})
-        assert "Say yes or no" in texts(said)
+        assert "Answer yes or no" in texts(said)
         no = {"question": asked.id, "answer": "no", "reason": "too much"}
         browser.post(f"{place}/answer", no)
         assert "answered already" in texts(browser.post(f"{place}/answer", no))

@@ -30,7 +30,7 @@ LAYOUT = Layout.lattice(1, 2)
 EPSILON = Refused(Problem.GUARD_REFUSED, "'epsilon_total' is 1")
 INTERSECTIONS = Refused(Problem.GUARD_REFUSED, "'intersections_limit' is 1")
 
-COUNTED = Refused(Problem.GUARD_REFUSED, "counted with those of others before")
+COUNTED = Refused(Problem.GUARD_REFUSED, "counted with other parties'")
 ASKED = Refused(Problem.GUARD_REFUSED, "--choice allow_shown_together=true")
 
 
