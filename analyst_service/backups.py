@@ -1,6 +1,6 @@
 """Backups: a copy of the database, followed by the blobs that the database refers to.
 
-A folder holds ``database.db`` (from SQLite's VACUUM INTO) or ``tables/NAME`` (from
+A folder contains ``database.db`` (from SQLite's VACUUM INTO) or ``tables/NAME`` (from
 PostgreSQL's COPY), ``blobs``, the analyst's key, and ``backup.json``, which names the
 release. Blobs never change, so copying them after the database is consistent.
 """
@@ -71,7 +71,7 @@ def back_up(
     The service may keep running. The folder appears only when the backup is complete.
     """
     if folder.exists():
-        raise BackupFailed(f"{folder} exists already: name a new folder.")
+        raise BackupFailed(f"{folder} already exists: choose a new folder.")
     draft = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
     draft.mkdir(mode=0o700)
     try:
@@ -159,7 +159,9 @@ def _tables_without_rows(connection: sa.Connection) -> sa.MetaData:
     tables = sa.MetaData()
     tables.reflect(connection)
     own = {name for name in tables.tables if name != "alembic_version"}
-    if own and connection.dialect.name == "postgresql":  # nobody adds a row meanwhile
+    if (
+        own and connection.dialect.name == "postgresql"
+    ):  # so that nobody adds a row meanwhile
         names = ", ".join(f'"{name}"' for name in tables.tables)
         connection.execute(sa.text(f"LOCK TABLE {names}"))
     if own - Base.metadata.tables.keys() or any(
@@ -226,7 +228,7 @@ def _restore_blobs_and_key(
             "identity.json of the backup is not the key of its database."
         )
     if path.exists() and read_identity(path).key != key.key:
-        raise BackupFailed(f"{_NOT_EMPTY} {path} holds another key.")
+        raise BackupFailed(f"{_NOT_EMPTY} {path} contains another key.")
     if store.read_mark() not in {None, installation and installation.store}:
         raise BackupFailed(f"{_NOT_EMPTY} The store belongs to another database.")
     for digest in find_live_digests(transaction):

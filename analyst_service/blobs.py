@@ -2,7 +2,7 @@
 
 A blob is written to ``tmp``, synced, and moved to its final name by one rename; then
 its folder is synced. A new folder is synced into the root before its first use. A crash
-thus leaves either a whole blob or a stray file in ``tmp``, which the sweep removes
+thus leaves either a complete blob or a stray file in ``tmp``, which the sweep removes
 later.
 """
 
@@ -99,7 +99,7 @@ class FileBlobStore:
         return _DIGEST.fullmatch(name) is not None
 
     def local_file(self, digest: str) -> Path:
-        """Return a file that holds a blob; raise :class:`KeyError` if there is none."""
+        """Return the file of a blob; raise :class:`KeyError` if there is none."""
         if not self.has(digest):
             raise KeyError(digest)
         return self.path(digest)
@@ -132,7 +132,7 @@ class FileBlobStore:
         self.path(digest).unlink(missing_ok=True)
 
     def free_bytes(self) -> int:
-        """Return the number of free bytes on the disk that holds the blobs."""
+        """Return the number of free bytes on the disk of the blobs."""
         return shutil.disk_usage(self._root).free
 
     def file_time(self) -> float:

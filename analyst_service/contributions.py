@@ -219,8 +219,8 @@ def admit_uploads(
     already stored, NotReady, RoundClosed or SessionOver if the attempt is not open for
     the caller, and QuotaReached if the bytes exceed the quota.
 
-    quota: the number of bytes that the open sessions of one owner may hold; None for no
-        limit.
+    quota: the number of bytes that the open sessions of one owner may store; None for
+        no limit.
     """
     callers = [upload.caller for upload in uploads]
     sessions = _load_sessions(db, callers)
@@ -332,7 +332,7 @@ def _require_same_bytes(stored: Contribution, digest: str) -> Contribution:
     """Return the contribution; raise ContributionDiffers if its digest differs."""
     if stored.digest != digest:
         raise ContributionDiffers(
-            f"Round {stored.round}, attempt {stored.attempt} was answered already, with other bytes."
+            f"Round {stored.round}, attempt {stored.attempt} was already answered with different bytes."
         )
     return stored
 

@@ -224,7 +224,7 @@ def revoke_credential(db: Transaction, credential_id: str, by: Actor = SERVICE) 
     :func:`analyst_service.members.revoke_access` to prevent that.
     """
     if not _revoke_matching(db, Credential.id == credential_id):
-        raise NotFound("No credential has this id, or it was revoked before.")
+        raise NotFound("No credential has this id, or it was already revoked.")
     log_when_committed(db, Act.KEY_REVOKED, by, key=credential_id)
 
 

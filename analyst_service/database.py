@@ -23,7 +23,7 @@ from coterie.build import find_migrations, find_schema
 if TYPE_CHECKING:
     from alembic.config import Config
 
-# Clocks: the rest of the service gets the time of day from one of these.
+# # Clocks: the rest of the service gets the time of day from one of these.
 
 
 class Clock(Protocol):
@@ -34,7 +34,7 @@ class Clock(Protocol):
         ...
 
     def synchronise(self) -> None:
-        """Read the time anew from its source, which may take a while."""
+        """Read the time again from its source, which may take a while."""
         ...
 
 
@@ -108,7 +108,7 @@ def begin_schema_change(engine: sa.Engine) -> Iterator[sa.Connection]:
     SQLite alters a table by copying and dropping it, so foreign keys are only checked
     before the commit. The pragma that turns the other checks off has no effect in a
     transaction, so the driver's connection executes it first. Raises BrokenForeignKeys
-    if a foreign key refers to no row before the commit.
+    if a foreign key refers to a missing row before the commit.
     """
     if engine.dialect.name != "sqlite":
         with engine.begin() as connection:
@@ -125,13 +125,15 @@ def begin_schema_change(engine: sa.Engine) -> Iterator[sa.Connection]:
                 yield connection
                 broken = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
                 if broken:
-                    raise BrokenForeignKeys(f"{len(broken)} rows point to no row.")
+                    raise BrokenForeignKeys(
+                        f"{len(broken)} rows refer to rows that do not exist."
+                    )
         finally:
             driver.execute("PRAGMA foreign_keys=ON")
 
 
 class BrokenForeignKeys(Exception):
-    """Raised if a migration leaves foreign keys that refer to no row."""
+    """Raised if a migration leaves foreign keys that refer to missing rows."""
 
 
 _WRITES = "coterie_writes"

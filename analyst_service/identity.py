@@ -24,7 +24,7 @@ def load_or_create_identity(path: Path) -> Institution:
 
 
 def read_identity(path: Path) -> Institution:
-    """Read an identity from a file; raise :class:`Malformed` if the file holds none."""
+    """Read an identity from a file; raise :class:`Malformed` if the file contains none."""
     return Institution.read(path.read_bytes())
 
 

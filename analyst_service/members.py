@@ -307,7 +307,7 @@ def _valid_invitation(db: Transaction, code: str) -> Invitation:
         raise NotFound("No invitation has this code.")
     if invitation.revoked_at is not None and invitation.used_at is not None:
         raise InvitationExpired(
-            "The administrator revoked this slot: it stays out of this session."
+            "The administrator revoked this slot: its party cannot take part in this session."
         )
     expired = db.now() >= invitation.expires_at and invitation.used_at is None
     if invitation.revoked_at is not None or expired:

@@ -90,14 +90,14 @@ SOON: Final = timedelta(days=14)
 def read_expiry(path: Path) -> datetime:
     """Return the earliest expiry time of the certificates in a PEM file.
 
-    Raises OSError if the file cannot be read, ValueError if it holds no certificate.
+    Raises OSError if the file cannot be read, ValueError if it contains no certificate.
     """
     chain = x509.load_pem_x509_certificates(path.read_bytes())
     return min(certificate.not_valid_after_utc for certificate in chain)
 
 
 def expiry_warning(path: Path, ends: datetime, now: datetime) -> str:
-    """Return a warning if a certificate has expired or soon will, or else an empty text."""
+    """Return a warning if a certificate has expired or soon will, otherwise ''."""
     if ends > now + SOON:
         return ""
     verb = "ended" if ends <= now else "ends"

@@ -151,7 +151,7 @@ class RequestLimits:
     own, and requests without a credential have lower limits. The path decides which
     limit applies, not the Content-Type, because the framework reads any body that is
     sent to a JSON endpoint. A connection is closed if a body was not fully read, so
-    that the remaining bytes are not taken for another request.
+    that the remaining bytes are not parsed as another request.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
@@ -177,7 +177,7 @@ class RequestLimits:
         if (refusal := _refuse_large(scope, headers, limit)) is not None:
             await refusal(scope, receive, body.send)
             return
-        if scope["path"] in {ALIVE_PATH, READY_PATH}:  # answered though pools are full
+        if scope["path"] in {ALIVE_PATH, READY_PATH}:  # even if pools are full
             await self._app(scope, body.receive, body.send)
             return
         pool = self.unauthenticated if is_unauthenticated else self.callers

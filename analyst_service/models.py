@@ -1,4 +1,4 @@
-"""The tables of the database. Arrays are stored as blobs, and rows hold their digests.
+"""The tables of the database, whose rows contain the digests of arrays (blobs).
 
 Short tasks and contributions are stored in their rows instead, so that a commit is the
 only disk sync that they need.
@@ -19,7 +19,7 @@ _NAME = sa.String(63)
 
 
 class UTCDateTime(sa.TypeDecorator[datetime]):
-    """A time in UTC, to which the zone is added on reading if the database stores none."""
+    """A time in UTC; the zone is added on reading if the database does not store it."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True

@@ -140,8 +140,8 @@ class ObjectBlobStore(FileBlobStore):
     def find_older_than(self, seconds: float) -> Iterator[str]:
         """Yield the digests of all blobs last written longer ago than ``seconds``.
 
-        A full object store tells no new time, so the earlier probe's time is used. If it
-        has no probe, no blob is old.
+        A full object store cannot store a new probe, so the time of the earlier probe
+        is used. If there is none, no blob is old.
         """
         with suppress(StorageFull), _translate_errors():
             obstore.put(self._objects, _PROBE, b"", use_multipart=False)

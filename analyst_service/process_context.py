@@ -44,7 +44,7 @@ _BURST_SECONDS: Final = 5
 
 
 class RateLimiter:
-    """Rate limits: a token bucket per caller, which holds the tokens of five seconds."""
+    """Rate limits: a token bucket per caller, with a capacity of five seconds' tokens."""
 
     def __init__(self, per_second: float) -> None:
         self._per_second = per_second
@@ -108,7 +108,7 @@ def repeat_in_thread(
 ) -> Iterator[None]:
     """Repeat ``work`` in a thread while the block runs; log when it begins to fail.
 
-    name: says in the log what the thread does.
+    name: describes the thread's work in the log.
     seconds: the pause between two calls; there is none after a call that returns true.
     """
     check, stop = LoggedCheck(name, work), threading.Event()
@@ -215,7 +215,7 @@ class Service:
     def start_draining(self) -> None:
         """Answer all long polls and start no more steps, because this process will end."""
         self.draining.set()
-        log.info("not ready: this analyst is about to end")
+        log.info("not ready: this analyst is shutting down")
         self.notifier.notify_driver()
         for session in self.notifier.awaited_sessions:
             self.notifier.notify_session(session)
@@ -223,7 +223,7 @@ class Service:
     def require_ready(self) -> None:
         """Raise :class:`Unavailable` unless load balancers may send requests here."""
         if self.draining.is_set():
-            raise Unavailable("This analyst is about to end.")
+            raise Unavailable("This analyst is shutting down.")
         self.ready.get(self.clock.now())
 
     def is_ready(self) -> bool:
@@ -241,7 +241,7 @@ class Service:
         """
         if not self.has_room(size):
             raise StorageFull(
-                "The analyst has no room: it keeps the last "
+                "The analyst has no room: it reserves the last "
                 f"{self.settings.least_free_bytes:,} bytes of its data folder for results."
             )
 

@@ -130,7 +130,7 @@ your place in the session, so treat it like a password.</p>
 <li>On the machine where your data are, read what you are invited to:
 <code>coterie party join @invitation.txt</code></li>
 <li>Then take part: <code>coterie party run @invitation.txt --data FILE</code></li>
-<li>Delete this visit from the history of the browser, because the history holds the
+<li>Delete this visit from the history of the browser, because the history contains the
 invitation. The part after the <code>#</code> was not sent to this service.</li>
 </ol>
 <p>If other people use this browser, ask the coordinator for a new invitation, which
@@ -193,7 +193,7 @@ def get_docs() -> Response:
 def get_docs_asset(name: str) -> Response:
     """Return one of the scripts or the style sheet of Swagger UI."""
     if name not in _TYPES:
-        raise NotFound("Nothing has this address.")
+        raise NotFound("There is no page at this address.")
     asset = read_asset(_DOCS, f"static/{name}", _TYPES[name])
     # The next release may serve different content here, so cache it only briefly.
     return Response(

@@ -200,7 +200,7 @@ def _remove_after(
 ) -> None:
     """Remove data of sessions that ended longer ago than the retention time.
 
-    Each session's data are removed in a transaction of their own.
+    Each session's data are removed in a separate transaction.
 
     removed_at: the column with the time of the removal.
     keep: the column with the retention time (seconds) that the terms set, or None.

@@ -28,7 +28,9 @@ def read_secret(name: str, path: Path) -> str:
             f"{name}: the file {path} cannot be read ({error.strerror})"
         ) from None
     except UnicodeDecodeError:
-        raise ValueError(f"{name}: the file {path} holds no text") from None
+        raise ValueError(f"{name}: the file {path} contains no text") from None
     if not text or not text.isprintable():
-        raise ValueError(f"{name}: the file {path} holds no single line of text")
+        raise ValueError(
+            f"{name}: the file {path} does not contain exactly one line of text"
+        )
     return text

@@ -345,7 +345,7 @@ def get_audit(
     after: Annotated[int, Query(ge=0, lt=2**31)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
 ) -> AuditPage:
-    """Return the audit log: a hash chain of who sent or received which digest when.
+    """Return the audit log: a hash chain of who sent or received which digest, when.
 
     The oldest line comes first. Only coordinators and administrators may read the log.
     """

@@ -302,7 +302,7 @@ def check_byte_quota(
     used = unstored + int(db.scalar(of_owner) or 0)
     if used + size > quota:
         raise QuotaReached(
-            f"The open sessions of this coordinator hold {used} bytes; {size} more do "
+            f"The open sessions of this coordinator store {used} bytes; {size} more do "
             f"not fit into the quota of {quota}."
         )
 
@@ -426,7 +426,7 @@ def extend_deadline(
     session = visible_session(db, caller, session_id, lock=True)
     require_not_ended(session)
     if session.state == SessionState.STEPPING:
-        raise NotReady("The analyst is computing and waits for nobody.")
+        raise NotReady("The analyst is computing, so it is not waiting for any party.")
     now = db.now()
     if deadline == session.deadline:
         return session

@@ -87,8 +87,9 @@ class Settings(BaseSettings):
         default=20,
         ge=2,
         le=1000,
-        description="Most connections to PostgreSQL that one process opens at once. The "
-        "sum over all processes stays below the server's max_connections.",
+        description="Maximum number of one process's simultaneous connections to "
+        "PostgreSQL. The sum over all processes stays below the server's "
+        "max_connections.",
     )
     identity_file: Path | None = Field(
         default=None,
@@ -106,8 +107,8 @@ class Settings(BaseSettings):
     max_requests: int = Field(
         default=2000,
         ge=1,
-        description="Callers' requests under way at once, per process; more get 429. "
-        "Waiting long polls do not count.",
+        description="Callers' simultaneous requests, per process; further ones get "
+        "429. Waiting long polls do not count.",
     )
     trusted_proxies: str = Field(
         default="",
@@ -131,7 +132,7 @@ class Settings(BaseSettings):
         ge=0,
         le=300,
         description="How long after SIGTERM requests are still answered, while /readyz "
-        "says 503.",
+        "returns 503.",
     )
     quota_sessions: int | None = Field(
         default=None,
@@ -158,10 +159,10 @@ class Settings(BaseSettings):
     least_free_bytes: int = Field(
         default=100 << 20,
         ge=0,
-        description="Bytes of the data folder that uploads leave free for results.",
+        description="Bytes in the data folder that uploads leave free for results.",
     )
     workers: int = Field(
-        default=1, ge=1, le=64, description="Processes that step rounds."
+        default=1, ge=1, le=64, description="Processes that compute steps."
     )
     engine: str = Field(
         default="local",
@@ -183,12 +184,12 @@ class Settings(BaseSettings):
 
     @property
     def protocol_package_names(self) -> tuple[str, ...]:
-        """The distributions whose protocols are offered besides the built-in ones."""
+        """The distributions whose protocols are offered with the built-in ones."""
         return _items(self.protocol_packages)
 
     @property
     def hidden_protocol_names(self) -> tuple[str, ...]:
-        """Return the names of the protocols of which no session may be opened here."""
+        """Return the names of the protocols for which no session may be opened here."""
         return _items(self.hidden_protocols)
 
     def offers_protocol(self, protocol: str) -> bool:
@@ -203,7 +204,7 @@ class Settings(BaseSettings):
                 ip_network(address)
             except ValueError:
                 raise ValueError(
-                    f"{address!r} is no IP address or network; '*' alone stands for any"
+                    f"{address!r} is not an IP address or network; '*' alone means any"
                 ) from None
         return text
 
@@ -226,7 +227,7 @@ class Settings(BaseSettings):
             variable, file_variable = variable_name(name), file_variable_name(name)
             if values.get(name):
                 raise ValueError(
-                    f"{variable} and {file_variable} are both set: give one"
+                    f"{variable} and {file_variable} are both set: set only one"
                 )
             secrets[name] = read_secret(file_variable, path)
         return {**values, **secrets}
@@ -247,7 +248,7 @@ class Settings(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _check_host(cls, url: str) -> str:
-        """Refuse a password with an @: its end would be taken, and logged, as the host."""
+        """Refuse a password with an @: its end would be used, and logged, as the host."""
         from sqlalchemy import exc, make_url
 
         host = None
@@ -310,7 +311,7 @@ class Settings(BaseSettings):
             raise ValueError(
                 "give local, dask or the address of a scheduler, tls://host:8786. On this "
                 "machine tcp+plain://127.0.0.1:8786 works without TLS, but then every "
-                "account of the machine can run code as its workers"
+                "account on the machine can run code as its workers"
             )
         if find_spec("distributed") is None:
             raise ValueError("Dask is not installed: pip install 'coterie[dask]'")

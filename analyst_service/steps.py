@@ -82,7 +82,8 @@ _TAKE = (
     .values(
         lease_token=sa.bindparam("by"),
         lease_until=sa.bindparam("until"),
-        # Replacing an ignored lease is no new attempt, because its driver did not die.
+        # # Replacing an ignored lease is not a new attempt, because its driver did not
+        # die.
         step_attempts=_SESSIONS.c.step_attempts
         + sa.case((_SESSIONS.c.lease_until > _NOW, 0), else_=1),
     )
@@ -199,7 +200,7 @@ def close_rounds(db: Transaction) -> None:
 
 
 def _describe_wait(db: Transaction, session: Session) -> str:
-    """Return a sentence that says what an expired session waited for, and for whom."""
+    """Return a sentence on what an expired session was waiting for, and for whom."""
     purpose = f"in round {session.round}" if session.round else "for parties to join"
     awaited = awaited_slots(db, [session]).get(session.id, [])
     names = [m.slot for m in members_of(db, session.id) if m.slot in awaited]
@@ -232,8 +233,8 @@ def take_lease(db: Transaction, span: timedelta) -> Lease | None:
         if begun <= STEP_ATTEMPTS:
             return lease
         detail = (
-            f"The step was begun {STEP_ATTEMPTS} times and never finished: its worker was "
-            "killed each time."
+            f"The step was started {STEP_ATTEMPTS} times and never finished: its "
+            "worker was killed each time."
         )
         _fail_session(db, lease, Failed(reason=Problem.INTERNAL.slug, detail=detail))
     return None
@@ -317,7 +318,7 @@ def store_result(
     if isinstance(result, Opened):
         return _open_round(db, lease, result)
     if isinstance(result, Choosing):
-        return _ask_choice(db, lease, result)
+        return _ask_for_choice(db, lease, result)
     if isinstance(result, Closed):
         return _end_session(db, lease, result)
     return _fail_session(db, lease, result)
@@ -371,7 +372,9 @@ def _task_columns(task: str | bytes) -> dict[str, Any]:
     return {"digest": sha256(task).hexdigest(), "content": task}
 
 
-def _ask_choice(db: Transaction, lease: Lease, choosing: Choosing[str | bytes]) -> bool:
+def _ask_for_choice(
+    db: Transaction, lease: Lease, choosing: Choosing[str | bytes]
+) -> bool:
     now, evaluation = db.now(), read_terms(lease.session.terms).evaluation
     moved = apply_event(
         db,

@@ -114,7 +114,7 @@ def run_step(job: Job) -> StepResult:
 
 @lru_cache(maxsize=1)
 def _open_store(place: BlobLocation) -> FileBlobStore:
-    """Open the store once, as Dask's start removes its credentials from ``os.environ``."""
+    """Open the store once: starting Dask removes its credentials from ``os.environ``."""
     return place.open()
 
 
@@ -124,7 +124,7 @@ def _writers() -> ThreadPoolExecutor:
 
 
 def _compute_move(job: Job, mapped: Mapping[str, Buffer]) -> engine.Move:
-    """Compute the result of the step; ``mapped`` holds the step's blobs by digest."""
+    """Compute the result of the step; ``mapped`` contains the step's blobs by digest."""
     if job.state is None:
         return engine.begin_session(job.agreement)
     if job.chooses:
@@ -153,7 +153,7 @@ def run_step_safely(job: Job) -> Outcome:
 def describe_crash(error: Exception) -> Crashed:
     """Describe an exception for the driver, which logs the description.
 
-    The message of an exception that is not our own may contain data, so it is left out.
+    The message of an exception that is not our own may contain data, so it is omitted.
     """
     cause = error.detail if isinstance(error, _TEMPORARY) else describe_error(error)
     return Crashed(cause=cause, is_temporary=isinstance(error, (*_TEMPORARY, OSError)))
@@ -272,4 +272,4 @@ def _describe_exit(status: int | None) -> str:
         return f"{sentence}."
     # The maximum over all ended child processes, which Linux reports in KiB.
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    return f"{sentence}: short of memory? It held at most {peak:,.0f} MiB."
+    return f"{sentence}: out of memory? It used at most {peak:,.0f} MiB."

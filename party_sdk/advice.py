@@ -48,13 +48,14 @@ COLUMNS: Final = (
 
 _LEGEND: Final = (
     "analyst, with a party: what the analyst can work out beyond the result, alone and "
-    "together with one party. agreement: with a clustering of the pooled rows, on the worst "
-    "and the best public data set; 1 is equal."
+    "together with one party. agreement: with a clustering of the pooled rows, on the "
+    "worst and the best public data set; 1 is equal."
 )
 
 _MIXED: Final = (
-    "Numbers, yes-or-no answers and levels are clustered together if a dictionary describes "
-    "them: numbers count in standard deviations; two answers or two levels are 1 apart."
+    "Numbers, yes-or-no answers and levels are clustered together if a dictionary "
+    "describes them: numbers count in standard deviations; two answers or two levels "
+    "are 1 apart."
 )
 
 
@@ -324,15 +325,15 @@ def check_sizes(
     max_rows = sizes.most_rows(params, columns or _USUAL_COLUMNS)
     if max_rows is not None and rows > max_rows:
         raise InvalidParameters(
-            f"With these parameters {catalogue.find_protocol_name(params)} takes at most {max_rows:,} rows. "
-            f"{sizes.advice_beyond_limit(params)}"
+            f"With these parameters {catalogue.find_protocol_name(params)} takes at "
+            f"most {max_rows:,} rows. {sizes.advice_beyond_limit(params)}"
         )
     text = session_terms.draw_up_terms(
         "planned",
         session_terms.build_request(params, layout, evaluation=evaluation, seed=0),
     )
     heights = _split_evenly(rows, layout.n_row_groups)
-    widths = column_group_widths(layout, columns)
+    widths = columns_per_group(layout, columns)
     build_member: Any = Member.model_construct  # no keys or signatures yet
     roster = tuple(
         build_member(
@@ -352,7 +353,7 @@ def check_sizes(
     catalogue.find_protocol(params).check_roster(session)
 
 
-def column_group_widths(layout: Layout, columns: int | None) -> list[int]:
+def columns_per_group(layout: Layout, columns: int | None) -> list[int]:
     """Return the number of columns per column group; None assumes equal numbers."""
     groups = layout.n_column_groups
     if columns is None:
@@ -373,7 +374,7 @@ def size_warnings(
     """
     warnings = list(
         result_warnings.find_session_warnings(
-            params, layout, column_group_widths(layout, columns)
+            params, layout, columns_per_group(layout, columns)
         )
     )
     if rows is None:
@@ -396,8 +397,8 @@ def size_warnings(
     max_iter = getattr(params, "max_iter", 0)
     if updates is not None and updates < max_iter:
         warnings.append(
-            f"With {own_rows} rows per party, a party's audit (sums_limit) may stop a session from "
-            f"update {updates + 1} of up to {max_iter} on."
+            f"With {own_rows} rows per party, a party's audit (sums_limit) may stop a "
+            f"session from update {updates + 1} of up to {max_iter} on."
         )
     return warnings
 

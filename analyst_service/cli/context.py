@@ -1,6 +1,6 @@
-"""What the administrator's commands share: settings, database, key and data folder.
+"""Open the settings, database, key and data folder for the administrator's commands.
 
-Errors are reported in a sentence, without passwords and without a traceback.
+Errors are reported in one sentence, without passwords or a traceback.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def read_settings() -> Settings:
     for name in settings.hidden_protocol_names:
         if find_module(name) is None:
             raise click.ClickException(
-                f"COTERIE_HIDDEN_PROTOCOLS names {name!r}, which is no protocol here."
-                f"{suggest_similar_name(name, find_modules())}"
+                f"COTERIE_HIDDEN_PROTOCOLS names {name!r}, which is not a protocol "
+                f"here.{suggest_similar_name(name, find_modules())}"
             )
     return settings
 
@@ -89,7 +89,7 @@ def _find_warnings() -> Iterator[str]:
         path = Path(os.environ.get(name, ""))
         if path.is_file() and path.stat().st_mode & stat.S_IROTH:
             yield (
-                f"{name}: every account of this machine can read {path}. "
+                f"{name}: every account on this machine can read {path}. "
                 "Let only its owner read it: chmod 0400."
             )
 
@@ -141,10 +141,11 @@ def open_database_of_any_schema(settings: Settings) -> Iterator[Database]:
             yield database
     except exc.DatabaseError as error:
         if type(error) not in {exc.OperationalError, exc.DatabaseError}:
-            raise  # a bug of ours; the exact base class means that the file is no database
+            raise  # our own bug; the exact base class means that the file is not a database
         raise click.ClickException(
-            f"The database cannot be used: {_driver_message(error)} COTERIE_DATABASE_URL says "
-            "where it is; by default it is a file in COTERIE_DATA_DIR."
+            f"The database cannot be used: {_driver_message(error)} "
+            "COTERIE_DATABASE_URL sets its location; by default it is a file in "
+            "COTERIE_DATA_DIR."
         ) from None
 
 
@@ -198,9 +199,9 @@ def open_installation(
         check_installation(database, institution.key, store)
     except KeyMismatch as error:
         raise click.ClickException(
-            f"The analyst's key in {settings.identity_path} is not the one of this "
+            f"The analyst's key in {settings.identity_path} does not belong to this "
             f"database. Expected: {fingerprint(error.expected)}. Found: "
-            f"{fingerprint(error.actual)}. COTERIE_IDENTITY_FILE names its file: take "
+            f"{fingerprint(error.actual)}. COTERIE_IDENTITY_FILE names its file: use "
             "identity.json of the other analysts, or of a backup. If the key was meant "
             "to change, run 'coterie config adopt key'."
         ) from None
@@ -215,9 +216,9 @@ def explain_wrong_store(settings: Settings, error: StoreMismatch) -> str:
     """Return an error message that says how to correct the location of the blob store."""
     variable = "COTERIE_BLOB_STORE" if settings.blob_store else "COTERIE_DATA_DIR"
     return (
-        f"The store of arrays in {variable} is not the one of this database: "
-        f"{error}. Correct {variable}, or move all of the arrays there, with the "
-        "file 'mark' beside them. If all arrays are there and only the mark is wrong, run "
+        f"The store of arrays in {variable} does not belong to this database: {error}. "
+        f"Correct {variable}, or move all of the arrays there, with the file 'mark' "
+        "next to them. If all arrays are there and only the mark is wrong, run "
         "'coterie config adopt store'."
     )
 

@@ -131,7 +131,7 @@ def _explain_unknown_key(key_id: str) -> Iterator[None]:
     except NotFound:
         raise NotReady(
             f"There is no key or token {key_id!r}, or it was revoked.",
-            remedy="Take an ID from 'coterie key list', or a token's from 'coterie key "
+            remedy="Use an ID from 'coterie key list', or a token's from 'coterie key "
             "list --tokens'.",
         ) from None
 

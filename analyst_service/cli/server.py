@@ -111,7 +111,7 @@ def _set_up_empty_database(settings: Settings, host: str, port: int) -> None:
     """Create the schema and a coordinator's key, unless the database has a schema.
 
     Both are committed together, after the key was shown: a process that is killed
-    before leaves an empty database, and the next start creates another key.
+    before that leaves an empty database, and the next start creates another key.
     """
     from analyst_service import credentials
     from analyst_service.database import (
@@ -201,8 +201,8 @@ def _check_certificate_expiry(path: str | Path | None) -> datetime | None:
         ends = read_expiry(Path(path))
     except (OSError, ValueError):
         raise click.ClickException(
-            f"{path} holds no certificate that can be read. COTERIE_CERTIFICATE_FILE names "
-            "the PEM file of the proxy in front."
+            f"{path} contains no certificate that can be read. "
+            "COTERIE_CERTIFICATE_FILE names the PEM file of the proxy in front."
         ) from None
     if warning := expiry_warning(Path(path), ends, SystemClock().now()):
         click.echo(f"Warning: {warning}", err=True)

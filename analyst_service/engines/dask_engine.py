@@ -122,7 +122,7 @@ class Cluster:
         if isinstance(answer, BlockFailure):
             raise answer.error
         if not isinstance(answer, BlockResults) or len(answer.results) != n_blocks:
-            raise RuntimeError("a Dask worker's answer is no result")
+            raise RuntimeError("a Dask worker's answer is not a result")
         return answer
 
     def cancel(self, tasks: Iterable[SentTask]) -> None:
@@ -152,7 +152,7 @@ class Cluster:
                     return result.result()
                 self.count_threads()
         except KilledWorker:
-            raise RuntimeError("Dask's workers end when they run a task") from None
+            raise RuntimeError("Dask's workers die when they run a task") from None
         except Unavailable:
             raise
         except _TROUBLE:

@@ -27,8 +27,8 @@ from analyst_service.blobs import FileBlobStore
 from analyst_service.settings import Settings
 from clustering_protocols.common.errors import Unavailable
 
-# An array of rows is a view into the memory map of a blob, so its address tells which bytes
-# of the blob it shows. A worker opens the blob itself and creates the same view.
+# An array of rows is a view into the memory map of a blob, so its address shows which
+# bytes of the blob it covers. A worker opens the blob itself and creates the same view.
 
 _NUMBERS: Final = "biuf"
 
@@ -60,7 +60,7 @@ class ArrayReference:
             )
         except KeyError:
             raise Unavailable(
-                "A Dask worker does not find a blob. Its COTERIE_DATA_DIR and "
+                "A Dask worker cannot find a blob. Its COTERIE_DATA_DIR and "
                 "COTERIE_BLOB_STORE have to be those of the analyst."
             ) from None
         return np.ndarray(self.shape, self.dtype, part, self.first, self.strides)

@@ -71,7 +71,7 @@ _REFERENCE: Final = "#/components/schemas/"
 _TAGS: Final = {
     "catalogue": "The protocols, and the analyst's key. Needs no credential.",
     "sessions": "Opened, watched and ended by a coordinator.",
-    "members": "Invitations and joining. A code takes the place of a credential.",
+    "members": "Invitations and joining. A code replaces the credential.",
     "rounds": "A party's work: read a task, answer it.",
     "results": "Labels for a party, a summary for the coordinator.",
     "notices": "A caller's own mail addresses for notices.",

@@ -31,8 +31,8 @@ def certificate_error(
     if error.verify_code == _NOT_YET_VALID:
         return CertificateRefused(
             f"The certificate of {where} is not valid yet.",
-            remedy="Set this machine's clock from a time server (NTP). If it is right, tell "
-            "the administrator of the analyst.",
+            remedy="Set this machine's clock from a time server (NTP). If it is right, "
+            "tell the administrator of the analyst.",
         )
     if error.verify_code in _ANOTHER_HOST:
         return CertificateRefused(
@@ -44,8 +44,8 @@ def certificate_error(
     return CertificateRefused(
         f"{where} has a certificate from an authority that is not trusted here "
         f"({error.verify_message}).",
-        remedy="If an institution's own authority issued it, or your proxy intercepts TLS, "
-        "name that authority's PEM file in COTERIE_CA_FILE.",
+        remedy="If an institution's own authority issued it, or your proxy intercepts "
+        "TLS, name that authority's PEM file in COTERIE_CA_FILE.",
     )
 
 

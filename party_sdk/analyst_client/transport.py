@@ -68,8 +68,7 @@ def authority_file() -> Path | None:
 
 
 def build_tls_context(scheme: str) -> ssl.SSLContext:
-    """Return a TLS context that trusts COTERIE_CA_FILE, or by default the usual
-    authorities.
+    """Return a TLS context that trusts COTERIE_CA_FILE or the default authorities.
 
     Raises InvalidParameters if the file contains no certificate.
     """
@@ -272,8 +271,8 @@ def explain_failure(error: BaseException, url: httpx.URL) -> CoterieError | None
             return certificate_error(cause, url.host, url.port or 443)
         if getattr(cause, "reason", None) == "WRONG_VERSION_NUMBER":
             return InvalidParameters(
-                f"{url.netloc.decode()} does not speak TLS: does the address need http://, or another "
-                "port?",
+                f"{url.netloc.decode()} does not speak TLS: does the address need "
+                "http://, or another port?",
                 remedy="Check http:// or https:// and the port; ask the coordinator.",
             )
         cause = cause.__cause__ or cause.__context__

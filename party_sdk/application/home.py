@@ -48,7 +48,7 @@ from party_sdk.party.party_session import PartySession
 from party_sdk.party.roster import PeerVerifier, Roster
 from party_sdk.party.rounds import OnProgress
 from party_sdk.party.stored_mappings import MappingChange
-from party_sdk.reports.run_reports import run_manifest, run_report
+from party_sdk.reports.run_reports import run_report, session_manifest
 
 if TYPE_CHECKING:
     from party_sdk.results.new_rows import NewRows
@@ -282,7 +282,7 @@ class Home:
                 data, agree=(lambda _: True) if allows_other_units else agree
             )
 
-    def labels_new_rows(self, session: str, slot: str) -> bool:
+    def can_label_new_rows(self, session: str, slot: str) -> bool:
         """Return whether the stored result of a session can label new rows."""
         with self.resume(session, slot) as member:
             return member.result().labels_new_rows
@@ -303,8 +303,7 @@ class Home:
         return find_unlinked_rows(keys, data, result.labels)
 
     def map_rows(self, stored: PartySession, rows: TableSpec) -> TableSpec:
-        """Return the table with the mapping that it names, or by default the stored
-        one.
+        """Return the table with the mapping that it names, by default the stored one.
 
         Raises GuardRefused if the table names a new mapping and nobody agrees to it.
         """
@@ -400,7 +399,7 @@ class Home:
         Raises NotReady if the session was forgotten.
         """
         with self.resume(stored.session, stored.slot) as member:
-            return run_manifest(member)
+            return session_manifest(member)
 
     def forget(self, session: str, slot: str, *, everything: bool = False) -> None:
         """Delete a stored session, but keep its log and a report unless ``everything``.

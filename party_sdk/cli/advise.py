@@ -24,8 +24,8 @@ def advise(
     partitioning: Annotated[
         Literal["horizontal", "vertical", "mixed"],
         option(
-            "horizontal: different people at each party. vertical: different variables of the "
-            "same people. mixed: both."
+            "horizontal: different people at each party. vertical: different variables "
+            "of the same people. mixed: both."
         ),
     ],
     parties: Annotated[

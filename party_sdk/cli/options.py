@@ -276,8 +276,8 @@ class ReadingOptions:
     dialect: Annotated[
         tuple[str, ...],
         option(
-            "The format of a text file, instead of detecting it: delimiter=; "
-            "decimal=, encoding=cp1252 skip=1 dates=day-first missing=-9 sheet=…; may be "
+            "The format of a text file, instead of detecting it: delimiter=; decimal=, "
+            "encoding=cp1252 skip=1 dates=day-first missing=-9 sheet=…; may be "
             "repeated.",
             "--csv",
             metavar="NAME=VALUE",
@@ -339,8 +339,8 @@ class TableOptions(ReadingOptions):
     objects: Annotated[
         Path | None,
         option(
-            "With --long: text file with the ids of all objects, one per line, the same at "
-            "every site."
+            "With --long: text file with the ids of all objects, one per line, the "
+            "same at every site."
         ),
     ] = None
 
@@ -461,8 +461,8 @@ def _read_addresses(
 Notify: TypeAlias = Annotated[
     tuple[str, ...],
     option(
-        "Have the analyst notify you when it waits for somebody, and at the end. ADDRESS "
-        "is a mail address; may be given several times.",
+        "Have the analyst notify you when it waits for somebody, and at the end. "
+        "ADDRESS is a mail address; may be given several times.",
         metavar="ADDRESS",
         callback=_read_addresses,
     ),

@@ -43,8 +43,7 @@ from party_sdk.home.store import store_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnTerms:
-    """The exact text of terms, and the request from which the analyst builds the same
-    text."""
+    """The exact text of terms, and the request from which the analyst rebuilds it."""
 
     session: str
     request: SessionRequest
@@ -181,8 +180,8 @@ class Coordinator:
             and (stored_before.url, stored_before.terms) != requested
         ):
             raise SessionExists(
-                f"This home already has a session {session_id!r} at {stored_before.url}, with "
-                "other terms or another analyst."
+                f"This home already has a session {session_id!r} at "
+                f"{stored_before.url}, with other terms or another analyst."
             )
         entropy = self.entropy or secrets.token_bytes(32)
         stored = StoredSession(
@@ -206,8 +205,8 @@ class Coordinator:
             raise
         if status.terms_digest != stored.terms_digest:
             raise AgreementMismatch(
-                "The analyst's terms differ from those requested: it runs another release, "
-                "or changed them."
+                "The analyst's terms differ from those requested: it runs another "
+                "release, or changed them."
             )
         stored.save(self._home, session_id)
         return self.session(session_id)

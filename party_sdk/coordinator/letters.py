@@ -77,8 +77,8 @@ def prepare_letter_folder(
         for path in _letter_paths(folder, slot):
             if path.exists() and not (terms and _is_of(path, slot, url, terms)):
                 raise InvalidParameters(
-                    f"{folder} already contains {path.name}, perhaps of another session: "
-                    "choose another folder for the invitations."
+                    f"{folder} already contains {path.name}, perhaps of another "
+                    "session: choose another folder for the invitations."
                 )
 
 

@@ -103,8 +103,8 @@ class TableDraft:
         draft = self.draft()
         if not self.is_listed:
             raise InvalidParameters(
-                "Choose which variables to cluster, which to describe and which to leave "
-                "out: they are now listed here."
+                "Choose which variables to cluster, which to describe and which to "
+                "leave out: they are now listed here."
             )
         schema = draft.to_schema()
         used = set(schema.used.names)

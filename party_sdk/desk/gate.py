@@ -140,8 +140,8 @@ class AuthMiddleware:
             raise RequestRefused(
                 401,
                 "This visit has ended",
-                "There was no activity for a while, or the desk was opened again. Orders "
-                "continue to run.",
+                "There was no activity for a while, or the desk was opened again. "
+                "Orders continue to run.",
                 _NEW_LINK,
             ) from None
         query = parse_qsl(request.url.query, keep_blank_values=True)

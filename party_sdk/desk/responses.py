@@ -218,8 +218,7 @@ def redirect_to(request: Request, path: str) -> Response:
 
 
 def redirect_to_page(request: Request, desk: Desk, answer: Response) -> Response:
-    """Return a redirect to the stored response, or the response itself if it is not a
-    page."""
+    """Return a redirect to the stored response, or the response if it is not a page."""
     if not is_page(answer.status_code, answer.headers):
         return answer
     query = urlencode({ANSWER_PARAMETER: desk.visits.answers.store(answer)})

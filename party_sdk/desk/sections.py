@@ -101,8 +101,8 @@ SECTIONS: Final = (
             _post(f"{_SESSION}/cancel", session_page.post_cancel),
             _post(f"{_SESSION}/deadline", session_page.post_deadline),
             _post(f"{_SESSION}/choice", session_page.post_choice),
-            Route(f"{_SESSION}/invitations", session_opening.get_inviting),
-            _post(f"{_SESSION}/invitations", session_opening.post_inviting),
+            Route(f"{_SESSION}/invitations", session_opening.get_free_slots),
+            _post(f"{_SESSION}/invitations", session_opening.post_new_invitations),
         ),
     ),
 )

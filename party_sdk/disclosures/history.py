@@ -1,13 +1,11 @@
-"""A history of what a home disclosed about its rows, which keeps sessions safe
-together.
+"""The history of a home's disclosures, which keeps its sessions safe together.
 
 The difference of two sums over nearly the same rows shows the few rows that differ.
 Means reveal rows that a reader knew only up to a rigid motion. Repeated questions about
 the same people show more each time. Therefore a home stores one history of all uses of
 its rows: the marks of the rows, what was disclosed, and to whom. A party refuses a
 session that conflicts with the history, or asks its operator. The history does not know
-of changes at other parties, or of readers who cooperate; the risks of a session state
-this.
+of changes at other parties, or of readers who cooperate; a session's risks state this.
 
 For tables of more than 32,768 rows the history only counts the sums of clusters, and
 assumes that each sum determines one row.
@@ -151,7 +149,7 @@ class Entry:
 
     rows: the name of the rows.
     summed: the disclosed sums that contain each row, in the order of the rows; None if
-    no sums were disclosed.
+        no sums were disclosed.
     """
 
     use: Use
@@ -352,9 +350,9 @@ class _Check:
     def _check_intersections(self) -> None:
         if self._use.counts and self._largest_total_per_row(lambda use: use.counts):
             raise GuardRefused(
-                "Some of these rows were counted with other parties' rows before. A second "
-                "count, of a table with one more person, would show whether others have "
-                "that person: link the rows instead, or count other ones."
+                "Some of these rows were counted with other parties' rows before. A "
+                "second count, of a table with one more person, would show whether "
+                "others have that person: link the rows instead, or count other ones."
             )
         own_session, near = self._use.session, {entry.rows for entry, _ in self._near}
         if not self._is_agreed and any(
@@ -363,10 +361,10 @@ class _Check:
             if entry.use.session != own_session
         ):
             raise GuardRefused(
-                "A table was counted with other parties' tables before, and none of its ids or "
-                "values is in this one. If it has other people, allow the count; if it has "
-                "the same, a second count, with one more person, would show whether others "
-                f"have that person. {_REMEDY}"
+                "A table was counted with other parties' tables before, and none of "
+                "its ids or values is in this one. If it has other people, allow the "
+                "count; if it has the same, a second count, with one more person, "
+                f"would show whether others have that person. {_REMEDY}"
             )
         own, limit = self._use.coordinator, self._policy.intersections_limit
         n_sessions = self._largest_total_per_row(
@@ -374,9 +372,10 @@ class _Check:
         )
         if n_sessions >= limit:
             raise GuardRefused(
-                f"This coordinator has already had these rows linked {n_sessions:.0f} times; "
-                f"'intersections_limit' is {limit}. Each time others learn which rows are "
-                f"common. To allow one more: --guard intersections_limit={n_sessions + 1:.0f}."
+                f"This coordinator has already had these rows linked {n_sessions:.0f} "
+                f"times; 'intersections_limit' is {limit}. Each time others learn "
+                "which rows are common. To allow one more: --guard "
+                f"intersections_limit={n_sessions + 1:.0f}."
             )
 
     def _check_epsilon(self) -> None:
@@ -399,8 +398,8 @@ class _Check:
             raise GuardRefused(
                 "An earlier session sent sums of memberships over these rows: with the "
                 f"sums of this one, others would have {before + degrees:.2g} equations "
-                f"for each unknown number, and at most {_MOST_DEGREES:g} are allowed. Use "
-                "fewer rounds or clusters, hard c-means, or other rows."
+                f"for each unknown number, and at most {_MOST_DEGREES:g} are allowed. "
+                "Use fewer rounds or clusters, hard c-means, or other rows."
             )
 
     def _check_differences(self) -> None:
@@ -541,8 +540,7 @@ def merge(sessions: Sequence[Summed]) -> tuple[list[IntArray], RowHistory]:
 def _find_connected(
     rows: Sequence[IntArray], n_rows: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which sessions and rows are connected with the first session by common
-    rows."""
+    """Return the sessions and rows that common rows connect with the first session."""
     # late imports: most sessions have too few sums for this
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

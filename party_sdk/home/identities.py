@@ -107,8 +107,8 @@ def pin_analyst(home: Path, url: str, key: str, *, is_new: bool = False) -> None
     if stored and not is_new:
         raise GuardRefused(
             f"The analyst at {url} has the key {fingerprint(key)}; before, it had "
-            f"{fingerprint(stored[0])}. Ask its administrator; if the key is correct, pass "
-            "--new-analyst."
+            f"{fingerprint(stored[0])}. Ask its administrator; if the key is correct, "
+            "pass --new-analyst."
         )
     with store.transaction() as database:
         database.execute("INSERT OR REPLACE INTO analysts VALUES (?, ?)", (url, key))

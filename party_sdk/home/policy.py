@@ -44,7 +44,7 @@ class Policy:
         smallest weight if that is below 1. If one field outweighs the others, the
         clusters depend on it almost alone.
     sums_limit: the largest proportion of this party's rows in a session that may be
-    computable from the sums it sent in this session and in earlier ones over the
+        computable from the sums it sent in this session and in earlier ones over the
         same rows.
     """
 

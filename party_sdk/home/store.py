@@ -218,9 +218,7 @@ class HomeStore:
         file = self._lock_file(token)
         try:
             with os.fdopen(_create_private(file), "wb") as lock_file:
-                if not try_lock(
-                    lock_file
-                ):  # others would believe that the lease is free
+                if not try_lock(lock_file):  # others would consider the lease free
                     raise InvalidParameters(
                         f"Files in {self.home} cannot be locked: name a --home on a disk of "
                         "this machine."

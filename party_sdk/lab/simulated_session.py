@@ -154,11 +154,10 @@ def simulate(
         :func:`~party_sdk.tables.open_table` accepts: a path, a matrix, or a table of
         pandas, polars or pyarrow.
     layout: 'rows', 'columns', (int, int) or Layout. 'rows': each party holds different
-    rows of the same columns. 'columns': each holds different columns of the same rows.
-    A
-        pair: row groups and column groups, with parties row by row. Without a layout,
-        tables with the same columns are split by rows, and tables without a common
-        column by columns. A single table needs a pair or a Layout.
+        rows of the same columns. 'columns': each holds different columns of the same
+        rows. A pair: row groups and column groups, with parties row by row. Without a
+        layout, tables with the same columns are split by rows, and tables without a
+        common column by columns. A single table needs a pair or a Layout.
     id_column: the columns that identify the rows of every table, by which parties that
         hold the same rows find them. Without ids, rows must be in the same order, and
         are aligned by position unless the parameters choose another alignment.

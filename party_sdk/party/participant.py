@@ -344,7 +344,7 @@ class Party:
             watch.report_status(busy=task is not None)
             task = task or watch.fetch_task()
             if task is not None:
-                task = rounds.answer(party, task, admitted.data)
+                task = rounds.answer_and_await_next(party, task, admitted.data)
             elif watch.fetch_status().state is SessionState.COMPLETED:
                 break
         result = analyst.result(self.invitation.session)
@@ -549,7 +549,7 @@ class Party:
 
         trained = self.stored.load_document(Document.MOMENTS)
         if trained is None:
-            raise NotReady("This home keeps no summary of the trained rows.")
+            raise NotReady("This home has no summary of the trained rows.")
         numbers = np.arange(data.n_rows, dtype=np.int64)
         rows, numbers = self.select_clustered(data, numbers)
         return Comparison(
@@ -628,7 +628,7 @@ def accept_offer(
     """Check an offer against its invitation and the policy, and store the party."""
     if digest(offer.text) != offer.invitation.terms:
         raise AgreementMismatch(
-            "The offer has other terms than the coordinator signed."
+            "The offer's terms differ from those that the coordinator signed."
         )
     policy.check_terms(offer.terms)
     verifier.check_seat(offer.terms, offer.invitation.slot)
@@ -658,7 +658,9 @@ def check_second_invitation(
             "(--home), or 'coterie party forget' the earlier one."
         )
     if (invitation.terms, invitation.coordinator) != (first.terms, first.coordinator):
-        raise GuardRefused("This invitation has other terms than were accepted.")
+        raise GuardRefused(
+            "This invitation's terms differ from those that were accepted."
+        )
     if are_same_analyst(invitation.url, first.url):
         return
     if not accept_moved:
@@ -739,15 +741,15 @@ def fetch_offer(invitation: Invitation, analyst: Analyst) -> Offer:
     text = preview.terms.encode()
     if digest(text) != invitation.terms:
         raise AgreementMismatch(
-            "The analyst shows other terms than the coordinator signed."
+            "The analyst's terms differ from those that the coordinator signed."
         )
     terms = read_terms(text)
     if terms.identities.coordinator != invitation.coordinator:
         raise AgreementMismatch(
-            "Somebody else signed the terms, not the coordinator that they name."
+            "The terms were not signed by the coordinator that they name."
         )
     if (terms.session, preview.slot) != (invitation.session, invitation.slot):
-        raise AgreementMismatch("The analyst previews another session or slot.")
+        raise AgreementMismatch("The analyst previews a different session or slot.")
     return Offer(invitation, text, terms)
 
 
@@ -775,7 +777,7 @@ def check_same_rows(joined_digest: str | None, digest: str) -> None:
 
 
 def describe_choices(choices: Mapping[str, Any]) -> dict[str, Any]:
-    """Return choices in their stored form, in which a mark stands for each object."""
+    """Return choices in their stored form, in which a mark replaces each object."""
     plain = bool | int | float | str | None
     return {n: v if isinstance(v, plain) else _OBJECT_MARK for n, v in choices.items()}
 
@@ -800,5 +802,7 @@ def merge_choices(
     }
     if changed | absent:
         names = ", ".join(sorted(changed | absent))
-        raise GuardRefused(f"This party chose otherwise when it joined: {names}.")
+        raise GuardRefused(
+            f"This party made different choices when it joined: {names}."
+        )
     return {**stored, **choices}

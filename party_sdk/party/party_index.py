@@ -34,7 +34,7 @@ FROM parties LEFT JOIN orders ON orders.party = id WHERE id IN (
 )
 ORDER BY session, slot
 """
-_BEGUN: Final = "The command line began it; it continues here with a table."
+_BEGUN: Final = "It began on the command line; it continues here once it has a table."
 
 Group = Literal["asks", "runs", "ended"]
 
@@ -91,7 +91,7 @@ def all_parties(home: Path) -> Iterator[PartySummary]:
         sentence = "" if is_over else _BEGUN
         if order:
             if not is_over or order["trouble"]:
-                sentence = _explain_order(party, order)
+                sentence = _describe_order_status(party, order)
             if not is_over:
                 state, following = _describe_order(order), "coterie ui"
                 group = _group_of(party, order)
@@ -128,7 +128,7 @@ def _describe_order(order: Mapping[str, Any]) -> str:
     return f"{order['state']}{round_text}{outage}{reason}"
 
 
-def _explain_order(party: Row, order: Mapping[str, Any]) -> str:
+def _describe_order_status(party: Row, order: Mapping[str, Any]) -> str:
     if order["trouble"]:
         return str(order["trouble"]["detail"])
     if order["ended_at"] is not None:
@@ -138,7 +138,7 @@ def _explain_order(party: Row, order: Mapping[str, Any]) -> str:
     if party["question"] is not None:
         return str(party["question"])
     if order["outage_since"]:
-        return "The analyst is tried again and again."
+        return "Requests to the analyst are being retried."
     awaited = ", ".join(order["awaited"])
     return f"Waiting for {awaited}." if awaited else ""
 
@@ -167,5 +167,5 @@ def _describe_stored(party: Row) -> tuple[bool, str, str]:
     if not party["has_joined"]:
         return False, "accepted, not joined", resume
     if not party["has_agreement"]:
-        return False, "joined, others awaited", resume
+        return False, "joined, waiting for others", resume
     return False, f"round {journal.round} answered", resume

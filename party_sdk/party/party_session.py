@@ -37,7 +37,7 @@ WITHDRAWN = (
     "are asked again and say yes. Until then the others wait for you, at most until the "
     "deadline of the round."
 )
-"""What the operator is told after withdrawing consent."""
+"""The text that the operator reads after withdrawing consent."""
 
 
 class Document(StrEnum):
@@ -108,7 +108,7 @@ class Consent(BaseModel, frozen=True):
 
     sheet: the SHA-256 of the sheet, in hex.
     at: when the sheet was accepted.
-    withdrawn_at: when the consent was withdrawn; None while it holds.
+    withdrawn_at: when the consent was withdrawn; None while it is valid.
     is_held: whether the operator refused the last answer that needed approval.
     """
 
@@ -403,7 +403,7 @@ class PartySession:
             self.give_consent()
 
     def give_consent(self) -> None:
-        """Store consent to the sheet of the terms; a refusal of an answer still holds."""
+        """Store consent to the sheet of the terms; a refused answer stays refused."""
         from coterie_pages.views.terms_sheet import consent_digest
 
         text = self.load_identity().terms.encode()

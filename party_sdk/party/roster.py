@@ -67,7 +67,7 @@ class Roster:
         if "".join(number.split()) != "".join(self.safety_number.split()):
             raise KeyNotAuthentic(
                 f"The safety number is {self.safety_number} here, and {number} elsewhere: "
-                "somebody has shown them and you different members."
+                "somebody has shown you and them different members."
             )
 
 

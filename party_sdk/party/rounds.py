@@ -72,7 +72,7 @@ class Responder:
         round_key = self._state.round_key
         self._acknowledged = self.stored.ledger.has_receipt(round_key)
 
-    def answer(
+    def answer_and_await_next(
         self, party: engine.PartyEngine, task: bytes, data: DataSource
     ) -> bytes | None:
         """Answer a task, and return the next task.
@@ -130,7 +130,7 @@ class Responder:
         """Send the last answer again if it has no receipt, for example after a crash.
 
         Raises AuditBroken if the log was changed. Raises GuardRefused if the operator
-        withdrew consent and does not agree now.
+        withdrew consent and does not approve the answer.
         """
         last, ledger = self._state, self.stored.ledger
         ledger.verified_entries()
@@ -185,7 +185,7 @@ class Responder:
 
         remedy: what to do if nobody can be asked; by default that of all guards.
 
-        A refusal holds until the operator is asked again and agrees.
+        A refusal stays in force until the operator is asked again and agrees.
         """
         stored, asker = self.stored, self.asker
         consent = self._stored_consent()

@@ -96,7 +96,7 @@ class StoredMappings:
 
         new: the mapping to use; None for the stored one.
         agree: called with any differences; returns whether to use the new mapping. A
-            mapping that is only written differently is no difference.
+            mapping that is only written differently does not count.
 
         Raises GuardRefused if the operator does not agree.
         """

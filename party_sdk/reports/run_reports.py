@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 _MOST_POINTS = 3_000
 
 
-def run_manifest(member: Party) -> dict[str, Any]:
+def session_manifest(member: Party) -> dict[str, Any]:
     """Return the manifest of a session for a publication, as JSON values.
 
-    Digests under a secret key of the home represent the table and the mapping: the
-        institution can prove later which ones it used, and nobody else can guess them.
-        Sizes and figures are those that all parties receive.
+    The table and the mapping appear as digests that are keyed with a secret of the
+    home: the institution can prove later which ones it used, and nobody else can guess
+    them. Sizes and figures are those that all parties receive.
     """
     stored, terms = member.stored, member.terms
     agreement, result = stored.agreement, _result_or_none(member)
@@ -142,7 +142,7 @@ def _result_or_none(member: Party) -> Result | None:
 
 
 def describe_linked_rows(terms: Terms, slot: str, result: Result) -> str:
-    """Return how many of the party's rows are linked to other parties, as ``n of m``.
+    """Return how many of the party's rows are linked to others' rows, as ``n of m``.
 
     Returns an empty string if no other party has the same rows, or if the session only
     counted the people in common.
@@ -200,9 +200,13 @@ def _project(member: Party, result: Result | None, data: DataSource) -> Points:
     from party_sdk.results.plots import project_rows
 
     if result is None:
-        raise NotReady("Rows are drawn once there is a result: run to the end first.")
+        raise NotReady(
+            "Rows can be plotted once there is a result: run to the end first."
+        )
     if result.item_memberships is not None:
-        raise InvalidParameters("Objects with many items are not drawn on two axes.")
+        raise InvalidParameters(
+            "Objects with many items cannot be plotted on two axes."
+        )
     member.check_table(data)
     rows, labels = member.select_clustered(data, result.labels)
     return project_rows(

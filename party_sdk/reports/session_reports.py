@@ -130,7 +130,7 @@ def archive(
 ) -> bytes:
     """Return a zip archive of everything that the coordinator may read, and the report.
 
-    ``terms.json`` and ``agreement.json`` hold the exact texts whose digests were
+    ``terms.json`` and ``agreement.json`` contain the exact texts whose digests were
     signed. The analyst signed ``audit.json``, which ``coterie verify`` checks.
     """
     files: dict[str, str | bytes] = {

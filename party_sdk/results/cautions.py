@@ -77,8 +77,8 @@ def site_warnings(own_sizes: Sequence[int], sizes: Sequence[int]) -> Iterator[st
     own_sizes, sizes: the number of own rows, and of all parties' rows, in each cluster.
 
     A cluster of n rows with only own rows, or without any, is reported if this would
-        happen by chance less than once in a million times: with a share q of own rows,
-        the probabilities are q^n and (1 - q)^n.
+        happen by chance less than once in a million times: if a proportion q of all
+        rows is its own, the probabilities are q^n and (1 - q)^n.
     """
     total, n_own = sum(sizes), sum(own_sizes)
     if not 0 < n_own < total:
@@ -89,13 +89,13 @@ def site_warnings(own_sizes: Sequence[int], sizes: Sequence[int]) -> Iterator[st
     for cluster, (n_own_here, n_rows) in enumerate(zip(own_sizes, sizes, strict=True)):
         if n_own_here == 0 and n_rows * math.log1p(-share) < math.log(_BY_CHANCE):
             yield (
-                f"Cluster {cluster} holds {n_rows} rows, and none of yours: ask whether "
-                "the others measure in your units, and code as you do."
+                f"Cluster {cluster} contains {n_rows} rows, and none of yours: ask "
+                "whether the others measure in your units, and code as you do."
             )
         elif n_own_here == n_rows and n_rows * math.log(share) < math.log(_BY_CHANCE):
             yield (
-                f"Cluster {cluster} holds {n_rows} rows, all of them yours: are your "
-                "columns in the units of the others?"
+                f"Cluster {cluster} contains {n_rows} rows, all of them yours: are "
+                "your columns in the units of the others?"
             )
 
 

@@ -159,7 +159,7 @@ def write_export(path: Path, columns: Sequence[ExportColumn]) -> None:
     ending = path.suffix.lower()
     if ending[1:] not in FORMATS:
         raise InvalidParameters(
-            f"No table is written as {ending!r}: use {', '.join(FORMATS)}."
+            f"Tables cannot be written as {ending!r}: use {', '.join(FORMATS)}."
         )
     with atomic_replacement(path) as fresh:
         if ending in _STATISTICS:
@@ -201,7 +201,7 @@ def _write_spss_or_stata(
     path: Path, ending: str, columns: Sequence[ExportColumn]
 ) -> None:
     require_extra(
-        "statistics", "Files of SPSS and Stata are written by pyreadstat", "pyreadstat"
+        "statistics", "SPSS and Stata files are written by pyreadstat", "pyreadstat"
     )
     import pandas as pd
     import pyreadstat

@@ -27,7 +27,7 @@ _MOST_ROWS = 2**20 - 1  # a sheet also has a header
 
 
 def naming_of(data: DataSource | None) -> tuple[str, ...]:
-    """Return the names of the columns that hold the ids; empty for a matrix."""
+    """Return the names of the id columns; empty for a matrix."""
     return data.naming if isinstance(data, Table) else ()
 
 
@@ -99,7 +99,7 @@ def _write_sheet(table: pa.Table, target: Path | BytesIO) -> None:
     """
     if table.num_rows > _MOST_ROWS:
         raise InvalidParameters(
-            f"A sheet of Excel holds {_MOST_ROWS:,} rows, and there are "
+            f"An Excel sheet holds {_MOST_ROWS:,} rows, and there are "
             f"{table.num_rows:,}: write them as .csv or .parquet."
         )
     require_excel()
@@ -121,7 +121,7 @@ def _write_sheet(table: pa.Table, target: Path | BytesIO) -> None:
 
 def require_excel() -> None:
     """Raise InvalidParameters if the library that writes Excel files is not installed."""
-    require_extra("excel", "Files of Excel are written by XlsxWriter", "xlsxwriter")
+    require_extra("excel", "Excel files are written by XlsxWriter", "xlsxwriter")
 
 
 def check_row_count(n_rows: int, n_labels: int) -> None:
@@ -174,7 +174,7 @@ def append_columns(table: Any, more: Mapping[str, FloatArray | IntArray]) -> Any
         frame = nw.from_native(table, eager_only=True)
     except TypeError:
         raise InvalidData(
-            f"{type(table).__name__} is no table of pandas, polars or pyarrow."
+            f"{type(table).__name__} is not a table of pandas, polars or pyarrow."
         ) from None
     names = {str(name) for name in frame.columns}
     new_columns = []
@@ -200,9 +200,10 @@ def open_rows_to_draw(
     preparation: Preparation | None,
     mapping: TableMapping | None,
 ) -> DataSource:
-    """Open the rows of a session as numbers that can be drawn.
+    """Open the rows of a session as numbers that can be plotted.
 
-    After a preparation, fields with levels are left out; missing values become means.
+    If there is a preparation, fields with levels are omitted and missing values become
+    means.
 
     Raises InvalidData if the table cannot be read, or if it has no numeric field.
     """
@@ -218,7 +219,7 @@ def open_rows_to_draw(
         return data
     numbers = [not schema.field(name).is_category for name in data.columns]
     if not any(numbers):
-        raise InvalidData("No field of the table is a number that could be drawn.")
+        raise InvalidData("The table has no numeric field that could be plotted.")
     X = matrix(data)[:, numbers]
     means = np.nan_to_num(np.nanmean(X, axis=0))
     return MatrixSource(np.where(np.isnan(X), means, X))

@@ -1,6 +1,6 @@
 """Manifests: the facts with which readers of a paper can repeat a session.
 
-A manifest holds terms, seeds, digests and versions, and for a simulation also the
+A manifest contains terms, seeds, digests and versions, and for a simulation also the
 digest of each party's table. For a session between institutions, it contains no row, no
 cell, and no count of a single party.
 """

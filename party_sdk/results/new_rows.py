@@ -50,7 +50,7 @@ class Comparison:
 
     @cached_property
     def unit_question(self) -> str:
-        """Return a question if the units seem to differ from the session's, or else ''."""
+        """Return a question if units seem to differ from the session's, otherwise ''."""
         plan = self.terms.plan(self.slot)
         dictionary = self.terms.dictionary_of(self.slot)
         columns = measured_columns(self.rows.columns, plan, dictionary)
@@ -58,7 +58,7 @@ class Comparison:
         return build_unit_question(columns, new, session, "the session's rows")
 
     def summarise(self, placement: Placement) -> tuple[FloatArray, NewRowsSummary]:
-        """Return the share of out-of-range columns of each row, and a summary."""
+        """Return the proportion of out-of-range columns of each row, and a summary."""
         n_rows, width = len(self.numbers), len(self.rows.columns)
         of_rows, of_columns = self._count_outside()
         columns = sorted(
@@ -75,7 +75,8 @@ class Comparison:
             n_labelled=n_rows,
             n_trained=self.trained.n_rows,
             outside=int(np.count_nonzero(of_rows > 0)) / n_rows,
-            # Of exchangeable rows, a share of 2 / (n + 1) is outside the range of a column.
+            # Of exchangeable rows, a proportion of 2 / (n + 1) is outside the range of
+            # a column.
             by_chance=min(1.0, 2 * width / (self.trained.n_rows + 1)),
             farthest=farthest if np.isfinite(farthest) else None,
             clusters=tuple(
@@ -89,7 +90,7 @@ class Comparison:
     def _compare_columns(self, outside: FloatArray) -> Iterator[VariableDrift]:
         """Yield the drift of each clustered column.
 
-        outside: float64 (m,); the share of new rows outside the trained range.
+        outside: float64 (m,); the proportion of new rows outside the trained range.
         """
         shifts = np.full(len(outside), np.nan)
         change, spread = self._new_moments.mean - self.trained.mean, self.trained.spread
@@ -108,8 +109,9 @@ class Comparison:
     def _count_outside(self) -> tuple[FloatArray, IntArray]:
         """Count the values of new rows that are outside the trained range.
 
-        The first array (n,) holds the share of each row's columns that are outside. The
-        second array (m,) holds the number of each column's rows that are outside.
+        The first array (n,) contains the proportion of each row's columns that are
+        outside. The second array (m,) contains the number of each column's rows that
+        are outside.
         """
         of_rows = np.full(self.table.n_rows, np.nan)
         of_columns = np.zeros(len(self.rows.columns), dtype=np.int64)
@@ -146,10 +148,10 @@ class NewRows:
         cluster, in the units in which the session compared rows; NaN for rows without a
         label. None if the party does not know the centres.
     centre_distances: float64 (n_rows, n_clusters) or None; the distance to each centre.
-    uncertainty: float64 (n_rows,) or None; how unsure each label is, from 0 to 1; see
+    uncertainty: float64 (n_rows,) or None; that of each label, from 0 to 1; see
         :class:`~clustering_protocols.contract.Placement`.
     memberships: float64 (n_rows, n_clusters) or None; only for mixtures.
-    outside: float64 (n_rows,) or None; the share of each row's columns that are outside
+    outside: float64 (n_rows,) or None; the proportion of each row's columns outside
         the trained range; NaN for rows without a label. None in a simulation.
     summary: statistics that describe no single row; None in a simulation, which does
         not store trained rows.
@@ -187,7 +189,7 @@ class NewRows:
         )
 
     def save(self, path: str | Path) -> Path:
-        """Write labels, distances and shares, as CSV, Parquet or Excel by the extension."""
+        """Write all columns, as CSV, Parquet or Excel by the extension."""
         return write_labels(
             Path(path), self.labels, self.ids, self.naming, self._columns
         )

@@ -40,8 +40,8 @@ def check_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) ->
         with suppress(OSError):
             if not force and path.exists() and path.samefile(source):
                 raise GuardRefused(
-                    f"{path.name!r} is the table that is read: name another file, or "
-                    "--force."
+                    f"{path.name!r} is the table that is read: choose another file, or "
+                    "use --force."
                 )
         if path.suffix.lower() == ".xlsx":
             # Imported here, because most commands write no such file.
@@ -53,7 +53,7 @@ def check_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) ->
             fresh.touch()
             fresh.unlink()
         except OSError:
-            raise InvalidParameters(f"{path.name!r} may not be written here.") from None
+            raise InvalidParameters(f"{path.name!r} cannot be written here.") from None
 
 
 def refuse_overwriting(
@@ -68,7 +68,7 @@ def refuse_overwriting(
         if path.is_symlink() or digest not in {_hash_of(path), _BEING_WRITTEN}:
             note = "" if session is None else ", and was not written by this session"
             raise GuardRefused(
-                f"{path.name!r} is there already{note}: name another file, or --force."
+                f"{path.name!r} already exists{note}: choose another file, or use --force."
             )
 
 

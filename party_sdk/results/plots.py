@@ -40,7 +40,7 @@ class Picture:
         path = Path(path)
         if path.suffix.lower() != ".svg":
             raise InvalidParameters(
-                f"No picture is written as {path.suffix!r}: name a file that ends in .svg."
+                f"Pictures cannot be written as {path.suffix!r}: use a name that ends in .svg."
             )
         write_atomically(self.svg.encode(), path)
         return path

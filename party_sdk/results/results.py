@@ -161,8 +161,8 @@ class Result:
         """Return the model that labels new rows; raise GuardRefused if none is released."""
         if self._predict is None:
             raise GuardRefused(
-                "The terms of this session release nothing that labels new rows. Terms "
-                "of 'dc' do with the parameter 'predictor'."
+                "The terms of this session release no model that labels new rows. "
+                "Those of 'dc' do with the parameter 'predictor'."
             )
         return self._predict
 
@@ -217,7 +217,7 @@ class Result:
         Notebooks display the picture.
 
         table: the rows of the session, in the order in which they took part. If there
-            is a preparation, fields with levels are left out, and missing values are
+            is a preparation, fields with levels are omitted, and missing values are
             replaced by the mean of their field.
 
         Raises InvalidData: as :meth:`to_frame` does.
@@ -287,7 +287,7 @@ class Result:
         return [[columns[item] for item in items] for items in order]
 
     def uncertainty(self, rows: DataSource) -> FloatArray | None:
-        """Return how unsure the label of each row is (n,); see :class:`Placement`.
+        """Return the uncertainty (n,) of each row's label; see :class:`Placement`.
 
         Returns None if the party has neither memberships nor centres.
 

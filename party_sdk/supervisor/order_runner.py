@@ -129,7 +129,7 @@ class OrderAsker(Asker):
         raise DecisionPending
 
     def confirm_members(self, roster: Roster, *, is_known: bool) -> bool:
-        """Ask if all members read out the same safety number; not if ``is_known``."""
+        """Ask whether all members read out the same safety number, unless ``is_known``."""
         if is_known:
             return False
         number, seats = roster.safety_number, roster.seats
@@ -350,7 +350,7 @@ def main(home: str, session: str, slot: str) -> int:
     except CoterieError as error:  # the status could not be written
         print(f"{session} {slot}: {error}", file=sys.stderr)  # noqa: T201  its log
         return ExitCode.TRY_AGAIN
-    except Exception as error:  # noqa: BLE001  its text may hold values of cells
+    except Exception as error:  # noqa: BLE001  its text may contain values of cells
         location = error_location(error)
         print(f"{session} {slot}: {location}", file=sys.stderr)  # noqa: T201  its log
         return ExitCode.TRY_AGAIN if order is None else order.record_failure(location)

@@ -142,7 +142,7 @@ class Trouble(BaseModel, frozen=True):
 
     @classmethod
     def from_unexpected(cls, location: str) -> Self:
-        """Describe an unexpected error by its location; its text may hold cells."""
+        """Describe an unexpected error by its location; its text may contain cells."""
         return cls(
             headline="Something unexpected happened here",
             detail=f"{location}.",

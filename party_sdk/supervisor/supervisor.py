@@ -113,7 +113,7 @@ class Supervisor:
             for work in self._orders.values():
                 if work.is_ready:
                     self._start_process(work, environment)
-        except Exception as error:  # noqa: BLE001  or no order would run any more
+        except Exception as error:  # noqa: BLE001  other orders must still run
             trouble = (
                 Trouble.from_error(error)
                 if isinstance(error, CoterieError)
@@ -149,7 +149,7 @@ class Supervisor:
                 work.process.terminate()
 
     def _leave_out(self, key: Key, version: int) -> None:
-        """Start no order that cannot be read, until it is changed; say so once."""
+        """Skip an order that cannot be read until it is changed; report this once."""
         if self._unreadable.get(key) != version:
             self._say(f"{' '.join(key)}: this order cannot be read")
         self._unreadable[key] = version
@@ -188,13 +188,13 @@ class Supervisor:
         elif code in {ExitCode.OVER, ExitCode.AWAITS_A_PERSON, ExitCode.STOPPED}:
             work.failures = 0
         else:
-            self._say(f"{work.name}: its process could not begin")
+            self._say(f"{work.name}: its process could not start")
             self._set_status(
                 work,
                 state=OrderState.FAILED,
                 ended_at=now(),
                 trouble=Trouble(
-                    headline="The process of this order could not begin",
+                    headline="The process of this order could not start",
                     detail=f"It ended with {code}.",
                     remedy="Read the supervisor's log; place the order again.",
                 ),

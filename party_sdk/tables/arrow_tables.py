@@ -142,8 +142,8 @@ def frame_source(
         frame = nw.from_native(table, eager_only=True)
     except TypeError:
         raise InvalidData(
-            f"{type(table).__name__} is no table that coterie can read: use a path, a "
-            "numpy array, or a pandas, polars or pyarrow table."
+            f"{type(table).__name__} is not a table that Coterie can read: use a path, "
+            "a numpy array, or a pandas, polars or pyarrow table."
         ) from None
     except nw.exceptions.DuplicateError:
         raise InvalidData("Two columns have the same name.") from None
@@ -163,15 +163,15 @@ def frame_source(
 
 
 def _to_local_time(cells: Any) -> Any:
-    """Convert timestamps of a time zone to local time; return other values unchanged."""
+    """Convert timestamps with a time zone to local time; return other values unchanged."""
     if not types.is_timestamp(cells.type) or cells.type.tz is None:
         return cells
     try:
         return compute.local_timestamp(cells)
     except pa.ArrowInvalid:
         raise InvalidData(
-            "A column holds timestamps of a time zone that this machine does not know: "
-            "write them as dates."
+            "A column contains timestamps in a time zone that this machine does not "
+            "know: write them as dates."
         ) from None
 
 
@@ -184,7 +184,9 @@ def _explain_unknown_kind(frame: Any) -> str:
                 f"{name!r}: its values are of several kinds, or of a kind that cannot be "
                 "read, such as sparse: convert the column to numbers."
             )
-    return "A column holds values of several kinds, or of a kind that cannot be read."
+    return (
+        "A column contains values of several kinds, or of a kind that cannot be read."
+    )
 
 
 def file_source(
@@ -294,7 +296,7 @@ def write_stream(
                     longest = compute.max(compute.binary_length(column)).as_py()
                     if (longest or 0) > MOST_CELL:
                         raise InvalidData(
-                            "The table holds a cell of more than two mebibytes."
+                            "The table contains a cell of more than two mebibytes."
                         )
             stream.write_batch(batch)
 
@@ -336,7 +338,7 @@ def unpack_parquet(question: Question, copy: Path) -> Unpacked:
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the disk is full
-        raise InvalidData(f"{path.name!r} is no readable table.") from None
+        raise InvalidData(f"{path.name!r} is not a readable table.") from None
     return Unpacked(
         names=tuple(schema.names),
         kinds=tuple(kind_of_type(_value_type(kind)) for kind in schema.types),

@@ -40,7 +40,7 @@ _SETTINGS: Final = {
     "hidden": ("read|leave-out", "read or leave-out"),
     "percent": ("shown|stored", "shown or stored"),
 }
-"""For each setting, a pattern of its values and what they are."""
+"""For each setting, a pattern of its values and their description."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Dialect:
     missing: further codes for missing values, besides empty cells, NA, NaN and null.
     sheet: the name of the sheet to read, if the file has several.
     hidden: the treatment of hidden rows and columns: ``read`` or ``leave-out``.
-    percent: how to read a cell shown as 7.2 % in a column of a sheet that also holds
+    percent: how to read a cell shown as 7.2 % in a column of a sheet that also contains
         plain numbers: as 7.2 (``shown``) or as 0.072 (``stored``).
     """
 
@@ -115,7 +115,7 @@ def _parse_setting(name: str, value: str) -> Any:
     value = _DELIMITERS.get(value, value) if name == "delimiter" else value
     pattern, description = _SETTINGS.get(name, (".*", ""))
     if not re.fullmatch(pattern, value, re.DOTALL):
-        raise InvalidParameters(f"--csv {name} is {description}")
+        raise InvalidParameters(f"--csv {name} must be {description}.")
     return int(value) if name == "skip" else value
 
 
@@ -265,7 +265,7 @@ class CellForm:
     codes: texts that mean a missing value.
     is_decided: whether the operator or a cell determines the decimal sign.
     table_agrees: whether all cells of the table that determine a decimal sign agree.
-    has_numbers: whether the column of a sheet holds numbers as well as texts.
+    has_numbers: whether the column of a sheet contains numbers as well as texts.
     """
 
     decimal: str = "."
@@ -362,8 +362,8 @@ def _decide_order(
 class LimitCell(NamedTuple):
     """A cell that states a limit of detection, such as ``<0.1`` or ``>9``.
 
-    is_below: whether the value lies below the limit, rather than above it.
-    limit: the limit as the cell writes it.
+    is_below: whether the value is below the limit, rather than above it.
+    limit: the limit as it is written in the cell.
     """
 
     is_below: bool
@@ -475,7 +475,7 @@ def detect_dialect(text: str, settings: Dialect) -> tuple[Dialect, list[str]]:
     if (
         skip
         and lines[skip - 1].startswith("#")
-        and _names_row_below(text, with_comment := replace(dialect, skip=skip - 1))
+        and _first_row_is_header(text, with_comment := replace(dialect, skip=skip - 1))
     ):
         dialect, skip = with_comment, skip - 1
     head = list(islice(_numbered_rows(text, dialect), HEAD_ROWS))
@@ -486,11 +486,12 @@ def detect_dialect(text: str, settings: Dialect) -> tuple[Dialect, list[str]]:
     return replace(dialect, skip=skip), [title_warning(skip, "line")]
 
 
-def _names_row_below(text: str, dialect: Dialect) -> bool:
-    """Return whether the first row names the cells of the second, which holds a value.
+def _first_row_is_header(text: str, dialect: Dialect) -> bool:
+    """Return whether the first row names the cells of the second.
 
-    The first row holds no value, and the third has its values below those of the second:
-        otherwise the second row holds names, some of which are numbers.
+    The first row then contains no value, and the second at least one. The third has its
+    values below those of the second: otherwise the second row contains names, some of
+    which are numbers.
     """
     names, *rows = [cells for _, cells in islice(_numbered_rows(text, dialect), 3)]
     if not rows or len(names) != len(rows[0]) or _has_value(names):
@@ -557,7 +558,8 @@ def count_titles(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of title rows above the column names.
 
     A title row fills at most half as many cells as the median row. The first row that
-    fills more holds the names; if it contains a number or a date, there are no titles.
+    fills more contains the names; if it contains a number or a date, there are no
+    titles.
 
     rows: the first rows of a table; an empty cell is an empty text.
     """
@@ -577,7 +579,7 @@ def title_warning(n: int, word: str) -> str:
     """Return the warning that ``n`` title rows were found; ``word`` says line or row."""
     numbers = " 1 is" if n == 1 else f"s 1 to {n} are"
     return (
-        f"{word.capitalize()}{numbers} read as a title: the names of columns stand in "
+        f"{word.capitalize()}{numbers} read as a title: the column names are in "
         f"{word} {n + 1} (--csv skip={n})."
     )
 

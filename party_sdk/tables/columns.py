@@ -185,7 +185,7 @@ def is_numeric(kind: pa.DataType) -> bool:
 
 
 def kind_of_type(kind: pa.DataType) -> Kind:
-    """Return the kind of values that an Arrow type holds."""
+    """Return the kind of values of an Arrow type."""
     if types.is_integer(kind):
         return "integer"
     if is_numeric(kind):
@@ -376,15 +376,15 @@ def _explain_fault(column: Column, cell: str) -> str:
                 f"{shape!r}: is the day or the month first? Use --csv dates=day-first or "
                 "--csv dates=month-first"
             )
-        return f"{shape!r} is no date in the order {own_form.dates or 'year-first'}"
+        return f"{shape!r} is not a date in the order {own_form.dates or 'year-first'}"
     decimal, hint = own_form.decimal, ""
     if is_number(cell, "." if decimal == "," else ","):
         hint = f": the decimal sign here is {decimal!r} (--csv decimal=…)"
     elif not any(character.isdigit() for character in cell):
-        hint = " (if it stands for no value: missing = […] in a mapping)"
+        hint = " (if it means a missing value: missing = […] in a mapping)"
     elif is_number(re.sub("[.,]", "", cell), decimal):
         hint = f": {SEPARATOR_REMEDY}"
-    return f"{shape!r} is no number{hint}"
+    return f"{shape!r} is not a number{hint}"
 
 
 def _explain_level(column: Column, text: str) -> str:
@@ -395,7 +395,7 @@ def _explain_level(column: Column, text: str) -> str:
     folded = normalise_text(text).casefold()
     similar = [level for level in column.spellings or () if level.casefold() == folded]
     hint = f" (did you mean {similar[0]!r}?)" if similar else ""
-    return f"{mask_text(text)!r} is no level of the dictionary{hint}"
+    return f"{mask_text(text)!r} is not a level of the dictionary{hint}"
 
 
 @cache
@@ -407,8 +407,8 @@ def _numeric_codes(codes: frozenset[str]) -> tuple[float, ...]:
 def original_numbers(column: Column, cells: pa.Array) -> FloatArray:
     """Return float64 (n,): numbers for a table's own cells, whatever a dictionary says.
 
-    A number, or else a day, is read in the column's format; yes and no of a boolean
-    column are 1 and 0; any other text becomes a hash. A missing value is NaN.
+    A number, or otherwise a day, is read in the column's format; yes and no of a
+    boolean column are 1 and 0; any other text becomes a hash. A missing value is NaN.
 
     column: the column, with the missing codes and the format of the table's cells.
     """

@@ -152,11 +152,11 @@ def _draft_dictionary(
             parts |= {"type": "string", "categories": tuple(words)}
         else:
             parts |= {"type": "string", "role": "leave-out"}
-            reason = "words without levels: have them written (--levels), or type them"
+            reason = "words without levels: add them (--levels), or type them"
             if len(words) > MOST_LEVELS:
                 reason = f"more than {MOST_LEVELS} different words: comments, or ids"
         if kind == "date" and any(map(SHORT_YEAR.fullmatch, words)):
-            reason = "years of two digits: write them with four, such as 2026-01-31"
+            reason = "two-digit years: write years with four digits, such as 2026-01-31"
         if kind == "nothing" or column.missing == report.rows:
             reason = "no value in any row"
         elif kind == "integer" and column.least is None:
@@ -496,7 +496,7 @@ def _compare_names(field: Field, name: str, title: str) -> _Match:
     if name == field.name:
         return _Match(1.0, Certainty.CERTAIN, "the same name")
     if field_key and field_key == column_key:
-        why = "the same name but for case, accents and signs"
+        why = "the same name except for case, accents and signs"
         return _Match(0.99, Certainty.CERTAIN, why)
     if field.title and fold(field.title) in {column_key, fold(title)} - {""}:
         return _Match(0.98, Certainty.CERTAIN, "its title")
@@ -811,11 +811,11 @@ def draft_options(
     Columns with few distinct words become categories. Dates, comments, row numbers and
     constant columns are left out.
 
-    leave_out: columns that hold the true classes.
+    leave_out: the columns with the true classes.
 
     Raises InvalidData if the table cannot be read or no column can be clustered.
     """
-    # row numbers are no error here: they become the ids or are left out
+    # # row numbers are not an error here: they become the ids or are left out
     options = replace(options, allow=(*options.allow, "running-number"))
     with open_source(table, options) as source:
         report = _read_report(source, table, options)
@@ -835,8 +835,8 @@ def draft_options(
     draft = draft.with_changes({name: {"role": "leave-out"} for name in reasons})
     if not any(variable.role == "cluster" for variable in draft.variables):
         raise InvalidData(
-            "No column can be clustered: it would have to hold numbers, yes or no, or at "
-            f"most {_MOST_WORDS} different words. "
+            "No column can be clustered: it would need numbers, yes-or-no values, or "
+            f"at most {_MOST_WORDS} different words. "
             + "; ".join(f"{name!r}: {why}" for name, why in reasons.items())
         )
     schema = draft.to_schema()
@@ -848,11 +848,11 @@ def draft_options(
 def find_id_column(
     table: Any, options: ReadOptions, exclude: Collection[str] = ()
 ) -> tuple[list[str], str | None]:
-    """Return a table's columns, and the one that seems to hold unique ids, if any.
+    """Return a table's columns, and the one that seems to contain unique ids, if any.
 
-    The first column is a candidate if it holds words. Any other column is a candidate
-    if it holds rising whole numbers, or if it has a name such as ``id`` and holds words
-    or whole numbers.
+    The first column is a candidate if it contains words. Any other column is a
+    candidate if it contains rising whole numbers, or if it has a name such as ``id``
+    and contains words or whole numbers.
 
     exclude: columns to ignore.
 

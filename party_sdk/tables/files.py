@@ -30,9 +30,9 @@ LARGE_FILE: Final = "large-file"
 CELL_LINES: Final = "cell-lines"
 """Value of --allow that permits a multi-line cell whose lines look like rows."""
 MOST_CELL: Final = 2 << 20
-"""Most bytes in a text cell, or in a line of a text file."""
+"""The maximum number of bytes in a text cell, or in a line of a text file."""
 MOST_NUMBERS: Final = 2_000_000
-"""Most cells in a batch, so that batches of a wide table have fewer rows."""
+"""The maximum number of cells in a batch: with many columns, batches have fewer rows."""
 
 
 def rows_per_batch(n_columns: int) -> int:
@@ -50,15 +50,15 @@ def file_kind(path: Path) -> FileKind:
         raise InvalidData(f"There is no file {path.name!r}.")
     if not path.is_file():
         description = "a folder" if path.is_dir() else "a pipe or device"
-        raise InvalidData(f"{path.name!r} is {description}, and no readable file.")
+        raise InvalidData(f"{path.name!r} is {description}, not a readable file.")
     try:
         with path.open("rb") as file:
             head = file.read(8)
     except OSError:
-        raise InvalidData(f"{path.name!r} may not be read here.") from None
+        raise InvalidData(f"{path.name!r} cannot be read here.") from None
     ending = path.suffix.lower()
     if not head:
-        raise InvalidData(f"{path.name!r} is empty: no readable table.")
+        raise InvalidData(f"{path.name!r} is empty: there is no table in it.")
     if head.startswith(b"PAR1"):
         return "parquet"
     if ending in _ENDINGS:

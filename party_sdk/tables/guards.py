@@ -31,7 +31,7 @@ CODES: Final = frozenset(
     | {99.9, 999.9, 9999.9, 99.99, 999.99, -99.9, -999.9, -99.99, -999.99}
     | {-(2.0**15), 2.0**15 - 1, -(2.0**31), 2.0**31 - 1}
 )  # fmt: skip
-"""Numbers by which questionnaires, laboratories and statistics packages mean 'missing'."""
+"""Numbers that mean 'missing' in questionnaires, laboratories and statistics packages."""
 
 DATES: Final = frozenset(
     float(parse_day_number(text))
@@ -42,7 +42,7 @@ DATES: Final = frozenset(
         "8888-08-08", "9999-01-01", "9999-09-09", "9999-12-31",
     )
 )  # fmt: skip
-"""Dates by which databases and calendars mean 'unknown', in days since 1970-01-01."""
+"""Dates that mean 'unknown' in databases and calendars, in days since 1970-01-01."""
 
 MOST_VALUES: Final = 10
 """Whole numbers with at most this many distinct values may be codes of categories."""
@@ -199,13 +199,13 @@ def find_codes(columns: Sequence[Column], spool: Spool) -> tuple[list[str], list
         for index, value, count in _find_lone_values(columns, spool, sample)
     ]
     if n_more := len(sentences[_MAX_SHOWN:]):
-        more = f"{n_more} more values lie far from all others."
+        more = f"{n_more} more values are far from all others."
         sentences = [*sentences[:_MAX_SHOWN], more]
     warnings = []
     if coded := list(_find_coded_columns(columns, sample)):
         more = f" and {len(coded) - _MAX_SHOWN} more" * (len(coded) > _MAX_SHOWN)
         warnings.append(
-            "Whole numbers with few different values, perhaps codes of categories: "
+            "Whole numbers with few distinct values, perhaps codes of categories: "
             f"{', '.join(coded[:_MAX_SHOWN])}{more}. Describe them in a dictionary."
         )
     return sentences, warnings
@@ -241,7 +241,7 @@ def _describe_lone(column: Column, lone: LoneValue, count: int) -> str:
 
 
 def _find_coded_columns(columns: Sequence[Column], sample: FloatArray) -> Iterator[str]:
-    """Yield the columns that hold few distinct whole numbers, and not only 0 and 1."""
+    """Yield the columns that contain few distinct whole numbers, and not only 0 and 1."""
     for index, column in enumerate(columns):
         if column.field is None and column.is_numeric:
             x = sample[:, index]
@@ -411,10 +411,10 @@ class NumberGuard:
         constant = (self.low == self.high) & (self.missing == 0)
         constant &= np.abs(self.low) <= _MAX_INT  # larger integers lose digits
         if zeros := self._quote_names(constant & (self.low == 0)):
-            sentences.append(f"Nothing but 0: {zeros}. This distinguishes no rows.")
+            sentences.append(f"Only zeros: {zeros}. This does not distinguish rows.")
         if quoted := self._quote_names(constant & (self.low != 0)):
             sentences.append(
-                f"One value in all rows: {quoted}. This distinguishes no rows."
+                f"One value in all rows: {quoted}. This does not distinguish rows."
             )
         all_read = all(column.is_described for column in self._columns)
         if self.n_rows > 1 and len(constant) and constant.all() and all_read:
@@ -464,7 +464,7 @@ def find_forbidden_numbers(
         if field.constraints.required:
             report(index, np.isnan(x), "empty, and the dictionary requires a value")
         if column.type == "integer":
-            report(index, np.isfinite(x) & (x != np.trunc(x)), "no whole number")
+            report(index, np.isfinite(x) & (x != np.trunc(x)), "not a whole number")
         low, high = field.bounds
         report(index, x < low, "below the dictionary's minimum")
         report(index, x > high, "above the dictionary's maximum")

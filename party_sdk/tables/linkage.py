@@ -1,8 +1,8 @@
 """Match keys of one party: proposals, a preview on its table, and its unlinked rows.
 
 A proposed key is usable if enough rows have a value and almost no two rows share one.
-Whether a key finds the same people at two parties shows only when these link their
-rows.
+Only when two parties link their rows does it become clear whether a key finds the same
+people.
 """
 
 from __future__ import annotations
@@ -136,9 +136,9 @@ def propose_match_keys(table: Any, options: ReadOptions) -> tuple[KeyPreview, ..
         keys = [key.replace("soundex", "cologne") for key in keys]
     if not keys:
         raise InvalidData(
-            "No columns name people: match keys need names, a birth date or an address. "
-            "Rename columns, or write keys yourself, e.g. 'surname | soundex + birth_date | "
-            "date'."
+            "No columns identify people: match keys need names, a birth date or an "
+            "address. Rename columns, or write keys yourself, e.g. 'surname | soundex "
+            "+ birth_date | date'."
         )
     return preview_match_keys(table, options, keys)
 

@@ -167,7 +167,7 @@ class MappedColumn:
 
 
 def _mask_separator(text: str, mapping: ColumnMapping) -> str | None:
-    """Return 9_370, which is no number, for 9.370 if the decimal sign is a comma."""
+    """Return 9_370, which is not a number, for 9.370 if the decimal sign is a comma."""
     is_decimal = mapping.decimal is None or mapping.decimal in text
     if is_decimal or not re.fullmatch(THOUSANDS_LIKE, text):
         return None
@@ -197,7 +197,7 @@ class MappedSource(Source):
     ) -> None:
         self._source, self._options, self._mapping = source, options, mapping
         headers = source.names.all
-        # a column that is not read may be absent, as new rows have no outcome
+        # # a column that is not read may be absent, because new rows have no outcome
         required = {*(options.columns or mapping.columns), *options.id_columns}
         self._session_names = {
             header: name
@@ -317,7 +317,7 @@ class MappedSource(Source):
         return MappedColumn(replace(column, codes=codes, form=form), source, mapping)
 
     def _find_omitted_rows(self, naming: Sequence[str]) -> IntArray:
-        """Return the indices of the rows on lines to leave out, from a pass of its own."""
+        """Return the indices of the rows on lines to leave out, from a separate pass."""
         self._omitted_rows = np.empty(0, np.int64)
         lines = {*self._mapping.leave_out.lines}
         if not lines:

@@ -75,7 +75,7 @@ def _check_spellings(value: Any) -> Any:
     if isinstance(value, Mapping):
         counts = Counter(normalise_text(key) for key in value if isinstance(key, str))
         if any(count > 1 for count in counts.values()):
-            raise ValueError("two names are the same but for blanks")
+            raise ValueError("two names are the same except for blanks")
     return value
 
 
@@ -150,7 +150,7 @@ class ColumnMapping(_Part):
         if self.convert is not None and (self.factor, self.offset) != (None, None):
             raise ValueError("use convert, or factor and offset, but not both")
         if self.factor is not None and abs(self.factor) < _LEAST_FACTOR:
-            raise ValueError("a factor of 0 makes all values alike")
+            raise ValueError("a factor of 0 makes all values equal")
         if self.decimal is not None and self.decimal == self.thousands:
             raise ValueError("one sign cannot separate both decimals and thousands")
         if set(self.missing) & set(self.levels):
@@ -273,7 +273,7 @@ class TableMapping(_Part):
         for name, column in columns.items():
             other = targets.setdefault(column.source or name, name)
             if other != name:
-                raise ValueError(f"{other!r} and {name!r} come from one column")
+                raise ValueError(f"{other!r} and {name!r} come from the same column")
         return columns
 
     def for_new_rows(self) -> Self:
@@ -300,7 +300,7 @@ def fits_in_mapping(text: str) -> bool:
 def describe_differences(before: TableMapping, after: TableMapping) -> list[str]:
     """Describe the differences between two mappings by column, without quoting cells.
 
-    Returns an empty list if both mappings translate every table alike.
+    Returns an empty list if both mappings translate every table in the same way.
     """
     parts = []
     if before.file != after.file:
@@ -327,7 +327,7 @@ def describe_differences(before: TableMapping, after: TableMapping) -> list[str]
 
 
 MOST_BYTES: Final = 4 << 20
-"""Most bytes in a mapping file."""
+"""The maximum number of bytes in a mapping file."""
 
 _CELL_TABLES: Final = frozenset({"levels", "values"})
 """TOML tables whose keys are cells, which error messages must not quote."""
@@ -341,7 +341,7 @@ _KEYS: Final = [
 def read_mapping(path: Path) -> TableMapping:
     """Read a mapping from a file.
 
-    Raises InvalidData if the file does not exist or holds no valid mapping.
+    Raises InvalidData if the file does not exist or contains no valid mapping.
     """
     try:
         with path.open("rb") as file:
@@ -370,11 +370,11 @@ def parse_mapping(content: bytes, name: str) -> TableMapping:
     try:
         document = tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise InvalidData(f"{name!r} is no mapping: it is not in UTF-8.") from None
+        raise InvalidData(f"{name!r} is not a mapping: it is not in UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
-        raise InvalidData(f"{name!r} is no TOML: {error}.") from None
+        raise InvalidData(f"{name!r} is not TOML: {error}.") from None
     except (RecursionError, ValueError):  # too deeply nested, or too large a number
-        raise InvalidData(f"{name!r} is no TOML that can be read.") from None
+        raise InvalidData(f"{name!r} cannot be read as TOML.") from None
     return _validate(document, name)
 
 
@@ -390,7 +390,7 @@ def parse_mapping_json(text: str, name: str) -> TableMapping:
     except (RecursionError, ValueError):
         document = None
     if not isinstance(document, dict):
-        raise InvalidData(f"{name!r} is no mapping.")
+        raise InvalidData(f"{name!r} is not a mapping.")
     return _validate({"version": VERSION, **document}, name)
 
 
@@ -416,7 +416,7 @@ def _validate(document: dict[str, Any], name: str) -> TableMapping:
     version = document.get("version")
     if type(version) is not int:
         raise InvalidData(
-            f"{name!r} is no mapping: its first line is version = {VERSION}."
+            f"{name!r} is not a mapping: its first line must be version = {VERSION}."
         )
     if version > VERSION:
         raise InvalidData(
@@ -425,7 +425,9 @@ def _validate(document: dict[str, Any], name: str) -> TableMapping:
     try:
         return TableMapping.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise InvalidData(f"{name!r} is no mapping: {_first_error(error)}.") from None
+        raise InvalidData(
+            f"{name!r} is not a mapping: {_first_error(error)}."
+        ) from None
 
 
 def _first_error(error: ValidationError) -> str:

@@ -80,7 +80,7 @@ def normalise_id_columns(id_column: IdColumns) -> tuple[str, ...]:
         return () if id_column is None else (normalise_text(id_column),)
     names = tuple(normalise_text(name) for name in id_column)
     if len(set(names)) < len(names):
-        raise InvalidData("A column names the rows twice.")
+        raise InvalidData("An id column is named twice.")
     return names
 
 
@@ -99,7 +99,7 @@ def choose_columns(
         if (clean := normalise_text(name)) not in id_names
     ]
     if columns and len(selection) < len(columns):
-        raise InvalidData("A column both names the rows and is to be clustered.")
+        raise InvalidData("A column cannot be both an id column and clustered.")
     if len(set(selection)) < len(selection):
         raise InvalidData("A column to cluster is named twice.")
     if not selection:
@@ -111,7 +111,7 @@ def choose_columns(
 class ReadOptions:
     """Options for reading a table.
 
-    id_column: the column or columns that hold the ids of the rows. An id is text,
+    id_column: the column or columns with the row ids. An id is text,
         normalised to NFKC; for several columns it is the JSON list of their texts.
     match_columns: the columns that replace ``id_column`` if rows are linked by match
         keys. Their cells may be empty, changed by a mapping, and also clustered.

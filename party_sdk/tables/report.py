@@ -87,7 +87,7 @@ class CellProblem(BaseModel, frozen=True):
 class ColumnReport(BaseModel, frozen=True):
     """How a column was read: its type, and how many cells are missing or unreadable.
 
-    codes: for each code of a missing value, the number of rows that hold it.
+    codes: for each code of a missing value, the number of rows with it.
     least, largest: numbers, or dates in ISO 8601; None if the values might be ids.
     """
 
@@ -125,7 +125,7 @@ class KeyPreview(BaseModel, frozen=True):
 
     n_filled: number of rows that have a value of the key.
     n_unique: number of rows with a value that no other row has.
-    n_stand_ins: number of rows in which a cell holds a placeholder for a missing value.
+    n_stand_ins: number of rows in which a cell is a placeholder for a missing value.
     first: the key's values in the first rows; empty where there is no unique value.
     """
 
@@ -177,7 +177,7 @@ class CheckReport(BaseModel, frozen=True):
     counts: what line numbers count: ``line`` in a text file, ``row`` in other tables.
     rows: number of rows that were read; 0 if the table cannot be read.
     not_read: number of rows that were left out or could not be read.
-    dialect: how the file is written; ``--csv NAME=VALUE`` overrides a detected setting.
+    dialect: the file's format; ``--csv NAME=VALUE`` overrides a detected setting.
     problems: the first ten problems; ``more_problems`` is the number of the others.
     obstacles: missing values, words or dates for which no preparation is agreed; of many
         missing values only the first. ``more_obstacles`` is the number of the others.

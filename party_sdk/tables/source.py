@@ -48,8 +48,8 @@ class RowLocations:
     def numbers(self) -> IntArray | None:
         """The line or row number of each row, int64 (n,), counted from 1.
 
-        None if stray quotation marks make it uncertain where rows begin, or if the
-            file is gone meanwhile.
+        None if stray quotation marks make it uncertain where rows begin, or if the file
+        has been removed meanwhile.
         """
         try:
             return self._find()
@@ -97,10 +97,10 @@ class Batch(NamedTuple):
     """A batch of a table's rows.
 
     cells: the cells of the requested columns.
-    names: the cells of the columns that name the rows.
+    names: the cells of the columns that identify the rows.
     unmapped: the requested cells before a mapping changed them; None without a mapping.
-    original: for each column that a mapping changes, numbers float64 (n,) that stand
-        for the cells before the change.
+    original: for each column that a mapping changes, numbers float64 (n,) that
+        represent the cells before the change.
     """
 
     cells: Cells
@@ -133,7 +133,7 @@ class SignWatch:
 
     @property
     def has_two_readings(self) -> bool:
-        """Whether a number remains ambiguous even in view of the other columns.
+        """Whether a number remains ambiguous even given the other columns.
 
         This is so for 967 and 9.370: a program that writes 967 without a fraction would
         write 9.37 without its last zero, so the point may separate thousands.
@@ -170,7 +170,7 @@ class Source(ABC):
     """A table of any kind, whose columns can be read in batches of rows.
 
     names, kinds: the names of all columns, and the kinds of value detected in them.
-    forms: how numbers and dates are written in each column.
+    forms: the format of numbers and dates in each column.
     """
 
     names: Names
@@ -220,7 +220,7 @@ class TableSource(Source):
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
     ) -> Iterator[Batch]:
-        """Yield the cells as the table holds them."""
+        """Yield the cells as they are in the table."""
         names = [*(column.name for column in columns), *naming]
         positions = [self.names.position(name) for name in names]
         self._watches = {

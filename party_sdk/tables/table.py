@@ -95,7 +95,9 @@ class ColumnSpool:
 
 def _report_full_disk(content: str) -> AbstractContextManager[None]:
     folder = Path(tempfile.gettempdir())
-    return report_full_disk(folder, f"{content} go there; set TMPDIR to another one.")
+    return report_full_disk(
+        folder, f"{content} go there; set TMPDIR to another folder."
+    )
 
 
 class ArrowIds(Sequence[str]):
@@ -144,7 +146,7 @@ class UnmappedCells:
 
     headers: the names of the columns in the table, in the session's order.
     changed: indices of the columns whose cells the mapping changed, ascending.
-    spool: for each changed column, numbers that stand for its original cells.
+    spool: for each changed column, numbers that represent its original cells.
     """
 
     headers: tuple[str, ...]
@@ -160,7 +162,7 @@ class Table:
     stored as numbers: 0 or 1 for a boolean, the index of a level in the dictionary, the
     number of days since 1970-01-01 for a date, and NaN for a missing value.
 
-    naming: names of the columns that name the rows.
+    naming: names of the columns that identify the rows.
     column_specs: the columns to cluster.
     unmapped: names and cells before the mapping; None if the mapping changed nothing.
     """
@@ -182,7 +184,7 @@ class Table:
     def original(self) -> DataSource:
         """Return the rows as they were before any mapping and without a dictionary.
 
-        A level becomes the number that its text holds, or a hash of the text.
+        A level becomes the number in its text, or a hash of the text.
         """
         unmapped = self.unmapped or UnmappedCells(self.columns, (), self.spool)
         levels = {
@@ -213,7 +215,7 @@ class Table:
         """Return a sentence that lists rows with the same id; empty if there are none.
 
         The sentence lists at most ten pairs of line or row numbers, and quotes no id.
-        Ids are compared in the form that ``normalise`` returns, by default as they are.
+        Ids are compared in the form that ``normalise`` returns, by default unchanged.
         """
         if self.ids is None:
             return ""

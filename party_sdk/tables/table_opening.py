@@ -58,7 +58,7 @@ def open_table(
         sparse matrix, or a table of pandas, polars or pyarrow.
     id_column, columns, schema, preparation, allow, match_columns: as in
         :class:`ReadOptions`.
-    dialect: how a text file is written, as a Dialect, mapping or sequence of
+    dialect: the format of a text file, as a Dialect, mapping or sequence of
         'name=value'. Settings that are not given are detected.
     mapping: TableMapping or its file; translates the table to the dictionary's terms.
 
@@ -87,7 +87,7 @@ def open_source_of(table: Any, options: ReadOptions) -> DataSource:
         if options.id_columns or options.columns is not None or options.mapping:
             raise InvalidData("An array has no named columns; use a data frame.")
         if table.dtype.kind not in "biuf":
-            raise InvalidData(f"An array of {table.dtype} holds no numbers.")
+            raise InvalidData(f"An array of {table.dtype} contains no numbers.")
         # masked values become NaN, which means missing
         return MatrixSource(np.ma.filled(table.astype(np.float64, copy=False), np.nan))
     if file_of(table) is None:
@@ -145,7 +145,7 @@ def open_source(
     """Open a table as a source of cells, to which the mapping is applied.
 
     columns: the session's columns that will be requested; by default those that the
-        options or their dictionary name, or else all.
+        options or their dictionary name, otherwise all.
 
     Raises InvalidData if the table cannot be read, does not fit the mapping, or is
         changed while it is read.
@@ -279,7 +279,8 @@ def list_columns(path: Path, options: ReadOptions = DEFAULTS) -> list[str]:
 def first_rows(path: Path, options: ReadOptions) -> tuple[list[str], list[list[str]]]:
     """Return column names and the first five rows, as a preview for the operator.
 
-    The preview has at most 40 columns, and none that name the rows or might hold ids.
+    The preview has at most 40 columns, and none that identify the rows or might contain
+    ids.
     """
     ids = options.id_columns
     with open_source(path, replace(options, columns=None, schema=None)) as source:
@@ -401,5 +402,5 @@ def read_ids(path: Path) -> list[str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
-        raise InvalidData(f"{path.name!r} is no readable list of objects.") from None
+        raise InvalidData(f"{path.name!r} is not a readable list of objects.") from None
     return [line.strip() for line in lines if line.strip()]

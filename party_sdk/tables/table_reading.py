@@ -112,7 +112,7 @@ def _hint_for(fault: str, texts: Sequence[str], line: int | None) -> str:
         if line is not None:
             return f"a row of units? [leave_out] lines = [{line}] in a mapping"
         cells = json.dumps(texts[:3], ensure_ascii=False)
-        return f"if they stand for no value: missing = {cells} in a mapping"
+        return f"if they mean a missing value: missing = {cells} in a mapping"
     if fault == "not dates":
         return _hint_for_dates(texts)
     if fault.startswith("not levels"):
@@ -136,7 +136,7 @@ def _hint_for_numbers(texts: Sequence[str]) -> str:
 
 def _hint_for_dates(texts: Sequence[str]) -> str:
     if any(read_date(text, (order,)) for text in texts for order in _ORDERS):
-        return 'dates = ["day-first", "year-first"] in a mapping says their order'
+        return 'dates = ["day-first", "year-first"] in a mapping sets their order'
     if any(SHORT_YEAR.fullmatch(text.strip()) for text in texts):
         return "write years with four digits, such as 2026-01-31"
     return "write them as 2026-01-31"
@@ -202,7 +202,7 @@ def _build_columns(
     if changed_ids and not options.match_columns:
         raise InvalidData(
             f"The mapping changes the ids in {changed_ids[0]!r}: it may rename a column that "
-            "names the rows, but not change its levels, unit or codes."
+            "identifies the rows, but not change its levels, unit or codes."
         )
     return [
         replace(  # codes of missing values are gone from cells that the mapping changed
@@ -405,7 +405,7 @@ class TableReading:
     ) -> Iterator[Finding]:
         n_rows, guard = self._spool.n_rows, self._guard
         if not n_rows and not has_problems:
-            yield Finding(what="there are no rows below the names of columns")
+            yield Finding(what="there are no rows below the column names")
         names = [] if guards.RUNNING_NUMBER in self._allow else guard.running_columns
         for name in names:
             is_named = UNNAMED.fullmatch(name) is None
@@ -461,7 +461,7 @@ class TableReading:
             )
 
     def _column_report(self, index: int) -> ColumnReport:
-        """Build the report on a column, without its range if it might hold ids."""
+        """Build the report on a column, without its range if it might contain ids."""
         column, guard = self._columns[index], self._guard
         minimum, maximum = guard.low[index], guard.high[index]
         value_range: dict[str, Any] = {}

@@ -58,16 +58,16 @@ _BYTE_ORDER_MARKS: Final = (
 _REJECT_PROBLEMS: Final = {
     "MISSING COLUMNS": "fewer cells than the {} columns",
     "TOO MANY COLUMNS": "more cells than the {} columns",
-    "UNQUOTED VALUE": "a quotation mark that does not end, or stands inside a cell",
+    "UNQUOTED VALUE": "an unclosed quotation mark, or one inside a cell",
     "LINE SIZE OVER MAXIMUM": "a line of more than two mebibytes",
-    "INVALID ENCODING": "bytes that are no text in this encoding: save the file in one "
-    "encoding, or say which by --csv encoding=…",
+    "INVALID ENCODING": "bytes that are not text in this encoding: save the file in one "
+    "encoding, or name it with --csv encoding=…",
 }
 """Our own wording of DuckDB's reasons, because its messages may quote cells."""
 
 
 class TextSource(TableSource):
-    """A text file with the names of columns in its first line and one row per line.
+    """A text file with the column names in its first line and one row per line.
 
     dialect: the settings that the operator chose; all others are detected.
     folder: the folder for a UTF-8 copy, if DuckDB cannot read the file itself.
@@ -92,18 +92,18 @@ class TextSource(TableSource):
         )
         rows = split_into_rows(text, self.dialect)
         if not rows:
-            raise InvalidData(f"{path.name!r} has no line with the names of columns.")
+            raise InvalidData(f"{path.name!r} has no line with the column names.")
         line = (self.dialect.skip or 0) + 1
         if any(_REPLACEMENT in cell for cell in rows[0]) and not _is_valid(
             head, encoding
         ):
             problem = _REJECT_PROBLEMS["INVALID ENCODING"]
-            raise InvalidData(f"{path.name!r}, line {line} holds {problem}.")
+            raise InvalidData(f"{path.name!r}, line {line} contains {problem}.")
         numbers_read = [cell for cell in rows[0] if is_any_number(cell)]
         if not all(cell.strip().isdigit() for cell in numbers_read):
             raise InvalidData(
-                f"{path.name!r}, line {line} holds numbers where the names of columns are "
-                "expected: put a line with names first."
+                f"{path.name!r}, line {line} contains numbers where the column names "
+                "are expected: insert a line with the names."
             )
         if len(rows[0]) > _MOST_COLUMNS:
             raise InvalidData(
@@ -142,8 +142,8 @@ class TextSource(TableSource):
     def locations(self) -> RowLocations:
         """Return the line numbers of the rows that the last pass read.
 
-        They are certain if DuckDB, which may understand a stray quotation mark in
-        another way, read as many rows as begin on these lines.
+        They are certain if DuckDB, which may interpret a stray quotation mark
+        differently, read as many rows as begin on these lines.
         """
         rejected, n_read = self._find_rejected_lines(), self._n_read
         has_stray_mark = any(reason == "UNQUOTED VALUE" for _, reason in self._rejects)
@@ -175,7 +175,7 @@ class TextSource(TableSource):
             match = re.search(r"(?:in line |[Ll]ine: )(\d+)", str(error))
             location = f", line {match[1]}" if match else ""
             raise InvalidData(
-                f"{self._path.name!r} is no readable table{location}."
+                f"{self._path.name!r} is not a readable table{location}."
             ) from None
 
     def findings(self) -> list[Finding]:
@@ -241,7 +241,7 @@ class TextSource(TableSource):
     def _looks_like_row(self, line: str) -> bool:
         dialect, width = self.dialect, len(self.kinds)
         cells = line.replace(dialect.quote, "").split(dialect.delimiter or ",")
-        if len(cells) != width:  # a quoted cell may hold a delimiter
+        if len(cells) != width:  # a quoted cell may contain a delimiter
             cells = next(iter(split_lines([line], dialect)), [])
         return 1 < len(cells) == width and all(
             kind in {"words", "nothing"}
@@ -307,7 +307,7 @@ class _LineIndex:
         return first[is_closed], closed[last[is_closed]]
 
 
-# DuckDB, which may open no other file and no network connection
+# # DuckDB, which can open no other file and no network connection
 #
 # The file's name is passed as a parameter, and columns are named by position, so nothing
 # from an operator's file becomes SQL.
@@ -440,8 +440,9 @@ def _find_encoding(path: Path, head: bytes) -> str:
             return encoding
     if b"\0" in head[:4096]:
         raise InvalidData(
-            "The file holds NUL bytes: it is no readable text. Text in UTF-16 without a "
-            "byte order mark is read with --csv encoding=utf-16-le (or utf-16-be)."
+            "The file contains NUL bytes: it is not a readable text. Text in UTF-16 "
+            "without a byte order mark is read with --csv encoding=utf-16-le (or "
+            "utf-16-be)."
         )
     # Text in another encoding is rarely valid UTF-8 by chance. If only some lines are
     # invalid, two files were probably joined. Read as UTF-8, the invalid lines are
@@ -454,7 +455,7 @@ def _find_encoding(path: Path, head: bytes) -> str:
 
 
 def _guess_encoding(pieces: Iterable[bytes]) -> str:
-    """Return utf-8 if the pieces are valid; else cp1252, or latin-1 if it fits better."""
+    """Return utf-8 if the pieces are valid, otherwise the better of cp1252 and latin-1."""
     decoder, byte_values = codecs.getincrementaldecoder("utf-8")(), set[int]()
     is_utf8 = True
     for piece in chain(pieces, [b""]):

@@ -40,11 +40,11 @@ from party_sdk.tables.cells import Dialect, Kind
 from party_sdk.tables.files import LARGE_FILE, STATISTICS, FileKind
 
 MOST_UNPACKED: Final = 1 << 30
-"""Most bytes that a file may unpack to, and that a reader process may write to a file."""
+"""The maximum size of an unpacked file, and of a file that a reader process writes."""
 MOST_MEMORY: Final = 4 << 30
-"""Most bytes of memory that a reader process may use."""
+"""The maximum memory of a reader process in bytes."""
 MOST_SECONDS: Final = 900.0
-"""Most seconds that a reader process may run."""
+"""The maximum running time of a reader process in seconds."""
 NUMBER_BYTES: Final = 8
 TEXT_BYTES: Final = 32
 """Estimated bytes that a number and a text occupy."""
@@ -57,7 +57,7 @@ _MOST_ANSWER_BYTES: Final = 1 << 28
 _EXCEEDED: Final = frozenset({errno.ENOMEM, errno.EFBIG, errno.ENOSPC, errno.EDQUOT})
 """Error numbers, and exit statuses, of a reader process that exceeded a limit."""
 _REMEDIES: Final[dict[FileKind, str]] = {
-    "excel": "Delete what stands far from the table, save the sheet as CSV",
+    "excel": "Delete the cells far from the table, save the sheet as CSV",
     "parquet": "Choose fewer columns with --columns, save the table as CSV",
 }
 _DISK_NOTE: Final = "Data of the table does not fit; set TMPDIR to another folder."
@@ -75,7 +75,7 @@ class Labels(_Message):
 
 
 class Unpacked(_Message):
-    """What the reader process answers about the copy of the rows that it has written.
+    """The reader process's answer about the copy of the rows that it has written.
 
     names, kinds: names of all columns of the file, and the kind of value in each.
     columns: for each column of the copy, its index among all columns.
@@ -138,8 +138,8 @@ class Question(_Message):
         memory = _as_size(memory_limit(large=self.large))
         excess = {
             "time": f"more than {MOST_SECONDS / 60:.0f} minutes",
-            "memory": f"more memory than it may ({memory} or 'ulimit')",
-            "disk": f"more of the disk than it may ({_as_size(MOST_UNPACKED)} or 'ulimit')",
+            "memory": f"more memory than allowed ({memory} or 'ulimit')",
+            "disk": f"more disk space than allowed ({_as_size(MOST_UNPACKED)} or 'ulimit')",
         }[resource]
         remedy = _REMEDIES.get(self.kind, "Save the table as CSV")
         if not self.large:
@@ -368,7 +368,9 @@ def unpack_statistics(question: Question, copy: Path) -> Unpacked:
             names, _iterate_rows(chain([first], pieces), question), copy, numeric
         )
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError):
-        raise InvalidData(f"{path.name!r} is no readable {path.suffix} file.") from None
+        raise InvalidData(
+            f"{path.name!r} is not a readable {path.suffix} file."
+        ) from None
 
 
 def read_labels(path: Path) -> Labels:
@@ -387,7 +389,7 @@ def read_labels(path: Path) -> Labels:
 
 def require_pyreadstat() -> None:
     """Raise the error that says how to install pyreadstat, if it is not installed."""
-    why = "Files of SPSS, SAS and Stata are read by pyreadstat"
+    why = "SPSS, SAS and Stata files are read by pyreadstat"
     require_extra("statistics", why, "pyreadstat")
 
 

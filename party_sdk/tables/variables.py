@@ -35,7 +35,7 @@ _NO: Final = frozenset({"", "no", "n", "false", "0", "nein", "falsch", "non", "f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """A row of the table of variables; an empty cell stands for the default.
+    """A row of the table of variables; an empty cell means the default.
 
     minimum, maximum: numbers, or dates such as 2026-01-31.
     levels: separated by commas, and quoted if they contain one; ``1=female`` is a level
@@ -142,7 +142,7 @@ def split_texts(text: str) -> tuple[str, ...]:
     try:
         rows = list(csv.reader([text], skipinitialspace=True, strict=True))
     except csv.Error:
-        raise ValueError("write them with commas between, in one line") from None
+        raise ValueError("separate them with commas, in one line") from None
     return tuple(part.strip() for row in rows for part in row)
 
 
@@ -274,7 +274,7 @@ class DictionaryDraft:
     def to_csv(self) -> str:
         """Write the rows as CSV, below a line with the names of the columns.
 
-        A cell that a spreadsheet would take for a formula gets a leading apostrophe.
+        A cell that a spreadsheet would read as a formula gets a leading apostrophe.
         """
         buffer = io.StringIO()
         writer = csv.writer(buffer, lineterminator="\r\n")
@@ -305,7 +305,7 @@ class DictionaryDraft:
             raise InvalidData(f"There is no file {path.name!r}.") from None
         except csv.Error:
             raise InvalidData(
-                f"{path.name!r} is no CSV file, or has a cell of more than 131,072 "
+                f"{path.name!r} is not a CSV file, or has a cell of more than 131,072 "
                 "characters: write such a dictionary as JSON."
             ) from None
         names = [normalise_text(name).casefold() for name in rows[0]] if rows else []
@@ -317,7 +317,7 @@ class DictionaryDraft:
             )
         if "name" not in names or len(set(names)) < len(names):
             raise InvalidData(
-                f"{path.name!r} needs a column 'name', and no column twice."
+                f"{path.name!r} needs a column 'name', and distinct column names."
             )
         variables = [Variable(**_cells_of(names, row)) for row in rows[1:] if any(row)]
         if not variables:
@@ -366,14 +366,14 @@ def read_schema(path: Path) -> Schema:
         raise InvalidData(f"There is no dictionary {path.name!r}.") from None
     except ValidationError as error:
         raise InvalidData(
-            f"{path.name!r} is no dictionary: {explain_validation_error(error)}"
+            f"{path.name!r} is not a dictionary: {explain_validation_error(error)}"
         ) from None
 
 
 def read_draft(path: Path) -> DictionaryDraft:
     """Read a draft from a dictionary in JSON, or from a table of variables (``.csv``).
 
-    Raises InvalidData if the file does not exist or is neither of them.
+    Raises InvalidData if the file does not exist or is neither.
     """
     if path.suffix.lower() == ".csv":
         return DictionaryDraft.read_csv(path)

@@ -1,4 +1,4 @@
-"""Words by which tables in six languages name the same levels and columns.
+"""Words for common levels and column names in six languages.
 
 The languages are English, German, French, Spanish, Italian and Dutch.
 """

@@ -76,7 +76,8 @@ _UNREADABLE: Final = (
 def read_marks(path: Path, sheet: str) -> SheetMarks:
     """Read the marks of a sheet.
 
-    Raises InvalidData if the sheet is unreadable, or too large due to far-off cells.
+    Raises InvalidData if the sheet is unreadable, or if cells far away make it too
+    large.
     """
     try:
         with ZipFile(path) as book, book.open(_sheet_part(book, sheet)) as content:
@@ -183,10 +184,10 @@ _SEPARATED_NUMBER: Final = re.compile(r"[+-]?\d*(?:[.,]\d*)+(?:[eE][+-]?\d+)?")
 def unpack_sheet(
     path: Path, dialect: Dialect, used: Collection[str] | None, copy: Path
 ) -> Unpacked:
-    """Copy one sheet: the names of columns below its title rows, then the rows.
+    """Copy one sheet: the column names below its title rows, then the rows.
 
-    Columns without a name and any value are left out. ``dialect.skip`` counts the rows
-    above the names, including empty ones. Only ``used`` columns cause warnings.
+    Columns with neither a name nor a value are left out. ``dialect.skip`` counts the
+    rows above the names, including empty ones. Only ``used`` columns cause warnings.
 
     Raises InvalidData if the file is not a workbook, or has several sheets and
         ``dialect`` does not choose one.
@@ -240,7 +241,7 @@ def _choose_sheet(
             f"{format_names(filled)}."
         )
     if not filled:
-        raise InvalidData(f"{path.name!r} has no sheet that is not empty.")
+        raise InvalidData(f"All sheets of {path.name!r} are empty.")
     [(name, marks)] = filled.items()
     visible = {sheet.name: sheet.visible for sheet in book.sheets_metadata}
     if visible[name] is not SheetVisibleEnum.Visible:
@@ -359,12 +360,12 @@ def _cell_warnings(contents: Mapping[str, _ColumnCounts]) -> Iterator[str]:
                 remedy = "calculate it and save the file in Excel"
             yield (
                 f"{name!r}: {kind} ({text}) in {n} row{'s' * (n > 1)}: {remedy}; if it "
-                f'stands for no value: missing = ["{text}"] in a mapping.'
+                f'means a missing value: missing = ["{text}"] in a mapping.'
             )
 
 
 def _count_rows_above(rows: _SheetRows, skip: int | None) -> int:
-    """Return the number of rows above the names of columns.
+    """Return the number of rows above the column names.
 
     skip: the number that the operator chose; None to detect it.
     """

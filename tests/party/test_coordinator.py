@@ -95,7 +95,7 @@ def test_a_coordinator_notices_changed_terms_and_parties_a_forged_digest(
         return status.model_copy(update={"terms_digest": stored.terms_digest})
 
     monkeypatch.setattr(HttpAnalyst, "put_session", weaker)
-    with pytest.raises(AgreementMismatch, match="other terms than requested"):
+    with pytest.raises(AgreementMismatch, match="differ from those requested"):
         coordinator.create_session("wards", Dummy(), PARTS.layout)
     monkeypatch.setattr(HttpAnalyst, "put_session", forged)
     session = coordinator.create_session("wards", Dummy(), PARTS.layout)

@@ -216,10 +216,10 @@ def test_a_table_that_cannot_be_used_says_where(
 @pytest.mark.parametrize(
     ("array", "words"),
     [
-        (np.array([["a", "b"]]), "holds no numbers"),
-        (np.array([[1, "b"]], dtype=object), "holds no numbers"),
-        (np.array([[1 + 2j]]), "holds no numbers"),
-        (np.array([["2026-01-01"]], dtype="M8[D]"), "holds no numbers"),
+        (np.array([["a", "b"]]), "contains no numbers"),
+        (np.array([[1, "b"]], dtype=object), "contains no numbers"),
+        (np.array([[1 + 2j]]), "contains no numbers"),
+        (np.array([["2026-01-01"]], dtype="M8[D]"), "contains no numbers"),
         (np.array([1.0, 2.0]), "matrix"),
         (np.ones((2, 2, 2)), "matrix"),
         (np.ones((0, 3)), "matrix"),
@@ -313,7 +313,7 @@ def test_several_columns_name_a_row_together(make: Make, tmp_path: Path) -> None
     ("naming", "beds", "words"),
     [
         (["ward", "room"], ["01", "c"], "no column 'room'"),
-        (["ward", "ward"], ["01", "c"], "names the rows twice"),
+        (["ward", "ward"], ["01", "c"], "id column is named twice"),
         (["ward", "bed"], ["01", None], "row 2, ward, bed: no id"),
     ],
 )

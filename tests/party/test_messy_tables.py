@@ -54,7 +54,7 @@ WARNED = {
     "spacecol.csv": "Blanks around the names of 'age', 'weight'",
 }
 REFUSED = {
-    "below_limit.csv": "line 8, crp: '<9.9' is no number.",
+    "below_limit.csv": "line 8, crp: '<9.9' is not a number.",
     "category.csv": "'sex' holds words: describe it in a dictionary",
     "category.parquet": "'sex' holds words: describe it in a dictionary",
     "date.csv": "'admitted' holds dates: describe it in a dictionary",
@@ -63,20 +63,20 @@ REFUSED = {
     "empty.csv": "'empty.csv' is empty",
     "empty_id.csv": "line 7, patient: no id.",
     "extreme.csv": "line 2, neg0: above 1e+150: sums of such numbers overflow;",
-    "headeronly_nl.csv": "there are no rows below the names of columns.",
+    "headeronly_nl.csv": "there are no rows below the column names.",
     "huge.csv": "line 2, insurance: a whole number that loses digits: an id?;",
     "index.csv": "Unnamed: 0: has no name: name it as --id-column",
     "miss_NA.csv": "line 8, crp: empty.",
-    "miss_dot.csv": "line 8, crp: '.' is no number (if it stands for no value: missing = […]",
+    "miss_dot.csv": "line 8, crp: '.' is not a number (if it means a missing value: missing = […]",
     "miss_inf.csv": "line 8, crp: an infinite value.",
     "missing.csv": "line 8, crp: empty; line 22, crp: empty.",
-    "noheader.csv": "'noheader.csv', line 1 holds numbers where the names of columns",
+    "noheader.csv": "'noheader.csv', line 1 contains numbers where the column names",
     "percent.csv": "'w%' holds words: describe it in a dictionary",
     "ragged_more.csv": "line 13: more cells than the 4 columns.",
-    "text.csv": "line 19, age: 'AAAAAAA' is no number",
+    "text.csv": "line 19, age: 'AAAAAAA' is not a number",
     "timestamp.csv": "'admitted' holds dates: describe it in a dictionary",
     "totalrow.csv": "line 42: looks like a row of totals: delete it",
-    "unit.csv": "line 19, age: '99 AAAAA' is no number.",
+    "unit.csv": "line 19, age: '99 AAAAA' is not a number.",
 }
 WITHOUT_ID = {"x_noid.csv": 3, "y_noid.csv": 3}
 WITH_DAY = Schema(fields=(Field(name="x"), Field(name="day", type="date")))
@@ -230,17 +230,20 @@ def test_a_sheet_is_read_that_begins_below_or_is_one_of_two(tmp_path: Path) -> N
 REFUSABLE: dict[str, tuple[str | bytes, str]] = {
     "a NUL byte": (b"id,x\na,1\nb\0,2\n", "NUL bytes"),
     "gzip": (b"\x1f\x8b\x08", "is a gzip file: unpack it"),
-    "thousands": (lines('a,"1,234.5",2', *ROWS), "line 2, x: '9,999.9' is no number"),
+    "thousands": (
+        lines('a,"1,234.5",2', *ROWS),
+        "line 2, x: '9,999.9' is not a number",
+    ),
     "thousands in German": (
         lines("a;1.234,5;2", "b;2,5;3", "c;3,5;5", header="id;x;y"),
-        "line 2, x: '9.999,9' is no number: write thousands without separators",
+        "line 2, x: '9.999,9' is not a number: write thousands without separators",
     ),
     "two decimal signs": (
         lines("a;1.5;2", "b;2,5;3", "c;3,5;5", header="id;x;y"),
-        "line 2, x: '9.9' is no number: the decimal sign here is ','",
+        "line 2, x: '9.9' is not a number: the decimal sign here is ','",
     ),
     "fewer cells": (lines(*ROWS, "d,1"), "line 5: fewer cells than the 3 columns"),
-    "a percent sign": (lines(*ROWS, "d,7%,1"), "line 5, x: '9%' is no number"),
+    "a percent sign": (lines(*ROWS, "d,7%,1"), "line 5, x: '9%' is not a number"),
     "a quote without end": (lines(*ROWS, '"d,1,2'), "line 5: a quotation mark"),
     "a line without end": (
         lines(*ROWS, "q" * 3_000_000 + ",1,2", "d,1,2"),
@@ -378,7 +381,7 @@ def test_a_cell_of_a_sheet_is_told_by_its_row(tmp_path: Path) -> None:
             [["id", "x"], ["a", 1], [None, None], ["b", 2], ["c", "eins"], ["d", 3]]
         ):
             sheet.write_row(place, 0, row)
-    assert "row 5, x: 'AAAA' is no number" in refused(path, id_column="id")
+    assert "row 5, x: 'AAAA' is not a number" in refused(path, id_column="id")
 
 
 DATES = "id,x,day\na,1.5,{}\nb,2.5,{}\nc,3.5,{}\n"

@@ -255,7 +255,7 @@ def test_rows_that_lack_a_value_stay_empty(prepared: Kept, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda frame: frame.assign(ward="heart"), "is no level of the dictionary"),
+        (lambda frame: frame.assign(ward="heart"), "is not a level of the dictionary"),
         (lambda frame: frame.iloc[:0], "no rows"),
         (lambda frame: frame.drop(columns="crp"), "crp"),
         (lambda frame: frame.assign(weight=None), "No row has all the values"),

@@ -77,7 +77,7 @@ def test_other_rows_are_refused_without_an_id() -> None:
     nameless = Result.of(Outcome(labels=np.array([0, 1])), None)
     with pytest.raises(InvalidData, match="The table has 3 rows and the result 2"):
         nameless.to_frame(table)
-    with pytest.raises(InvalidData, match="ndarray is no table of pandas"):
+    with pytest.raises(InvalidData, match="ndarray is not a table of pandas"):
         nameless.to_frame(np.eye(2))
 
 

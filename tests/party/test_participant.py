@@ -234,9 +234,9 @@ def in_header(change: Callable[[dict[str, Any]], object]) -> Callable[[bytes], b
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (in_terms(risks=[]), "other terms than the coordinator"),
-        (lambda d: d.update(terms="{}"), "other terms than the coordinator"),
-        (lambda d: d.update(slot="another"), "previews another session or slot"),
+        (in_terms(risks=[]), "differ from those that the coordinator"),
+        (lambda d: d.update(terms="{}"), "differ from those that the coordinator"),
+        (lambda d: d.update(slot="another"), "previews a different session or slot"),
     ],
     ids=["risks that were left out", "no terms", "another slot"],
 )
@@ -305,7 +305,9 @@ def test_an_offer_that_the_caller_fetched_is_checked_again(alone: Table) -> None
     offer = Offer(Invitation.parse(alone.session.invitation(A)), text, read_terms(text))
     with pytest.raises(GuardRefused, match="'analysts'"):
         alone.party(policy=replace(ACCEPTING, analysts=frozenset()), offer=offer)
-    with pytest.raises(AgreementMismatch, match="other terms than the coordinator"):
+    with pytest.raises(
+        AgreementMismatch, match="differ from those that the coordinator"
+    ):
         alone.party(offer=offer._replace(text=text + b" "))
     assert not alone.home.exists()
     assert alone.party(offer=offer).stored.exists
@@ -678,7 +680,9 @@ def test_a_contribution_in_question_waits_for_agreement(
     with pytest.raises(GuardRefused, match=r"'rebuild_limit' is 20\.0%"):
         table.run(policy=policy, choices={"rebuild_limit": 0.2})
     assert len(table.between.sent("/contributions")) == sent
-    with pytest.raises(GuardRefused, match="chose otherwise when it joined: transf"):
+    with pytest.raises(
+        GuardRefused, match="made different choices when it joined: transf"
+    ):
         table.run(policy=policy, choices={"transformer": object()})
     assert len(table.run(policy=policy, choices={"rebuild_limit": 1}).labels) == 20
 

@@ -119,5 +119,5 @@ def test_a_file_that_holds_no_certificate_is_named(
 ) -> None:
     (tmp_path / "ca.pem").write_text("nothing")
     trust(tmp_path / "ca.pem")
-    with pytest.raises(InvalidParameters, match=r"ca\.pem holds no certificate"):
+    with pytest.raises(InvalidParameters, match=r"ca\.pem contains no certificate"):
         connect("https://127.0.0.1:1")

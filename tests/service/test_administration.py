@@ -67,10 +67,13 @@ Run = Callable[..., Result]
         ({"COTERIE_SMTP_SERVER": "smtp://a#b@mail.example"}, "smtp://user@host:587"),
         (
             {"COTERIE_HIDDEN_PROTOCOLS": "dummy, lff"},
-            "names 'lff', which is no protocol here. Did you mean 'llf'?",
+            "names 'lff', which is not a protocol here. Did you mean 'llf'?",
         ),
-        ({"COTERIE_TRUSTED_PROXIES": "10.0.0.1, nginx"}, "'nginx' is no IP address"),
-        ({"COTERIE_TRUSTED_PROXIES": "10.0.0.1,*"}, "'*' is no IP address"),
+        (
+            {"COTERIE_TRUSTED_PROXIES": "10.0.0.1, nginx"},
+            "'nginx' is not an IP address",
+        ),
+        ({"COTERIE_TRUSTED_PROXIES": "10.0.0.1,*"}, "'*' is not an IP address"),
         (
             {"COTERIE_PROTOCOL_PACKAGES": "nix"},
             "COTERIE_PROTOCOL_PACKAGES names 'nix', which is not installed.",

@@ -149,7 +149,7 @@ def test_a_backup_and_what_is_restored_are_for_this_user_alone(
 ) -> None:
     again = run(api.service.settings, "backup", copy)
     assert again.exit_code == 1
-    assert "exists already" in again.stderr, "a folder is never written over"
+    assert "already exists" in again.stderr, "a folder is never written over"
     assert run(place, "restore", copy).exit_code == 0
     for folder in (copy, place.data_dir):
         for path in (folder, *folder.rglob("*")):

@@ -97,7 +97,7 @@ def test_a_change_of_readiness_is_one_line_with_its_reason(
         "INFO ready again",
     ]
     api.service.start_draining()
-    assert lines("about to end") == ["INFO not ready: this analyst is about to end"]
+    assert lines("shutting down") == ["INFO not ready: this analyst is shutting down"]
 
 
 def test_low_disk_space_refuses_uploads_but_serves_results(
@@ -136,7 +136,7 @@ def test_a_worker_that_is_killed_is_logged_with_signal_and_size() -> None:
     finally:
         process.kill()
     said = worker.describe_crash(died.value).cause
-    assert "killed by signal 9 (SIGKILL): short of memory? It held at most " in said
+    assert "killed by signal 9 (SIGKILL): out of memory? It used at most " in said
     assert said.endswith(" MiB.")
     # of other ends nothing is said of memory
     assert (

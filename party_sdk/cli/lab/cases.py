@@ -165,7 +165,7 @@ def format_lattice(lattice: Lattice) -> str:
     return f"{lattice[0]}x{lattice[1]}"
 
 
-def usual_lattices(n_columns: int) -> list[Lattice]:
+def default_lattices(n_columns: int) -> list[Lattice]:
     """Return 3x1 and, if each party gets two columns, also 1x3 (or 1x2) and 2x2."""
     fits = [groups for groups in (3, 2) if n_columns >= _MIN_COLUMNS * groups]
     return [(3, 1), *([(1, fits[0]), (2, 2)] if fits else [])]
@@ -187,7 +187,7 @@ def plan_cases(
     """Return the cases that can run, and those that cannot, each with a reason.
 
     protocols: names; by default all protocols that have methods to recommend.
-    lattices: by default, the result of :func:`usual_lattices`.
+    lattices: by default, the result of :func:`default_lattices`.
     n_clusters: as :func:`~party_sdk.coordinator.option_parsing.parse_runs` takes it.
     params: NAME=VALUE for all protocols, or PROTOCOL.NAME=VALUE for a single one.
 
@@ -198,7 +198,7 @@ def plan_cases(
     omissions: list[Document] = []
     for file, table in tables.items():
         for protocol, protocol_values in values.items():
-            for lattice in lattices or usual_lattices(len(table.columns)):
+            for lattice in lattices or default_lattices(len(table.columns)):
                 try:
                     case = build_case(
                         file,

@@ -90,9 +90,8 @@ def compare(
     layout with all numbers of clusters. It is simulated in this process, as 'coterie
     simulate' does. Protocols that cannot be used for a table or layout are listed with
     the reason. Fidelity compares the selected run with the same clustering of the
-    pooled
-    table: 1 means that nothing was lost. The results of k-means without a session
-    follow: on the pooled rows, and for each party alone.
+    pooled table: 1 means that nothing was lost. The results of k-means without a
+    session follow: on the pooled rows, and for each party alone.
     """
     from party_sdk.cli.lab import baselines
     from party_sdk.cli.lab.case_table import case_lines, case_notes

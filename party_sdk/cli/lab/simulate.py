@@ -159,8 +159,8 @@ def _simulation_lines(
         )
     if report["site_agreement"] is not None:
         yield (
-            f"sites     {report['site_agreement']:.4f}   (0: clusters say nothing about "
-            "the site, 1: everything)"
+            f"sites     {report['site_agreement']:.4f}   (0: clusters say nothing "
+            "about the site, 1: everything)"
         )
     for name, agreement in report.get("truth", {}).items():
         yield f"{name:8}  {agreement:.4f}   pooled {report['pooled_truth'][name]:.4f}"

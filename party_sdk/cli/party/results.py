@@ -68,10 +68,10 @@ def report(
     out: Annotated[
         tuple[Path, ...],
         option(
-            "Write a file, by its extension. .html: the report as a page to read and print. "
-            ".json: terms, public seed, digests and versions, for a paper. With --data "
-            "your table with the cluster of each row: .csv, .xlsx, .parquet, .sav (SPSS) "
-            "or .dta (Stata). May be repeated.",
+            "Write a file, by its extension. .html: the report as a page to read and "
+            "print. .json: terms, public seed, digests and versions, for a paper. With "
+            "--data your table with the cluster of each row: .csv, .xlsx, .parquet, "
+            ".sav (SPSS) or .dta (Stata). May be repeated.",
             type=OUT,
         ),
     ] = (),

@@ -160,8 +160,8 @@ def show(
     outcomes = outcomes_in(opened.terms, profiles) if opened.is_ours else ()
     if status.all_joined and not opened.is_ours:
         say(
-            "Members and result are shown only where the session was opened, because only "
-            "that machine can verify them.",
+            "Members and result are shown only where the session was opened, because "
+            "only that machine can verify them.",
             err=True,
         )
     is_checked = status.state == SessionState.COMPLETED and opened.is_ours
@@ -415,9 +415,9 @@ def report(
     out: Annotated[
         tuple[Path, ...],
         option(
-            "Write a file. .html: the report as a page. .zip: all that you may read about "
-            "the session: the exact texts of terms and agreement, its state, the result, "
-            "the signed audit and the report; no secret. May be repeated.",
+            "Write a file. .html: the report as a page. .zip: all that you may read "
+            "about the session: the exact texts of terms and agreement, its state, the "
+            "result, the signed audit and the report; no secret. May be repeated.",
             type=OUT,
         ),
     ] = (),

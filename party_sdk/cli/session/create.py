@@ -55,8 +55,9 @@ if TYPE_CHECKING:
 Invitations: TypeAlias = Annotated[
     Path | None,
     option(
-        "Folder for the invitations, each with a letter (Markdown) to its party; by default "
-        "the current one. With --json, invitations are printed unless a folder is named.",
+        "Folder for the invitations, each with a letter (Markdown) to its party; by "
+        "default the current one. With --json, invitations are printed unless a folder "
+        "is named.",
         "--invitations",
         type=FOLDER,
     ),
@@ -91,8 +92,8 @@ def create(
         tuple[str, ...],
         option(
             "What ids look like, e.g. KV-99999999: 9 is a digit, A a letter. Once for "
-            "each id column; 'coterie table --id-patterns' drafts it. Each party compares "
-            "its own.",
+            "each id column; 'coterie table --id-patterns' drafts it. Each party "
+            "compares its own.",
             "--id-pattern",
             metavar="PATTERN",
         ),
@@ -101,8 +102,8 @@ def create(
         tuple[str, ...],
         option(
             "Columns that identify a person if there is no common id, e.g. 'surname | "
-            "soundex + birth_date | date'. Once for each key, the most certain first; @FILE "
-            "reads one per line, as 'coterie table --link' prints them.",
+            "soundex + birth_date | date'. Once for each key, the most certain first; "
+            "@FILE reads one per line, as 'coterie table --link' prints them.",
             "--match-key",
             metavar="KEY",
         ),
@@ -114,9 +115,9 @@ def create(
     parties: Annotated[
         tuple[str, ...],
         option(
-            "A party; repeat it for each. Parties hold different people. Positions, from 1, "
-            "instead give a party's group of people (ROW) and of variables (COLUMN); "
-            "the title is its name for readers.",
+            "A party; repeat it for each. Parties hold different people. Positions, "
+            "from 1, instead give a party's group of people (ROW) and of variables "
+            "(COLUMN); the title is its name for readers.",
             "--party",
             metavar="NAME[=ROW,COLUMN[,TITLE]]",
         ),
@@ -265,8 +266,8 @@ def _opened_lines(
         yield f"{slot}  {location}"
     if folder is not None:
         say(
-            "Give each party its invitation, which is a secret, and the letter beside it. "
-            f"Next, at each: coterie party run {location} --data TABLE",
+            "Give each party its invitation, which is a secret, and the letter beside "
+            f"it. Next, at each: coterie party run {location} --data TABLE",
             err=True,
         )
     if needs:

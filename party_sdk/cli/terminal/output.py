@@ -159,8 +159,8 @@ class RootGroup(click.Group):
                 if library not in _TABLE_LIBRARIES:
                     raise
                 failure = InvalidParameters(  # not installed with the analyst alone
-                    f"This command reads tables with {library}. Install it: pip install "
-                    "coterie."
+                    f"This command reads tables with {library}. Install it: pip "
+                    "install coterie."
                 )
             problem, code = failure.problem, exit_code(failure.problem)
             _print_problem_as_json(

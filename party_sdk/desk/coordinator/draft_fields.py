@@ -220,8 +220,7 @@ def _request_fields(draft: Draft, *groups: Group) -> Iterator[FormField]:
 
 
 def _initial_slots(draft: Draft) -> list[SlotLine]:
-    """Return default slots: those from the advice page, or otherwise slots for three
-    parties."""
+    """Return the slots from the advice page, or by default those of three parties."""
     layout = Layout.lattice(_USUAL_PARTIES)
     if draft.get("parties") and draft.get("partitioning"):
         try:
@@ -285,8 +284,8 @@ def _table_fields(draft: Draft, number: int, table: TableDraft) -> Iterator[Form
     yield FormField(
         name=f"table.{number}",
         label="From a table of your own",
-        hint=f"A file in {draft.tables}. The names and types of its columns are read, but no "
-        "values of rows.",
+        hint=f"A file in {draft.tables}. The names and types of its columns are read, "
+        "but no values of rows.",
         kind="choice",
         options={name: name for name in (*names, table_name) if name},
         default="no table: type the variables",
@@ -304,8 +303,8 @@ def _table_fields(draft: Draft, number: int, table: TableDraft) -> Iterator[Form
         yield FormField(
             name=f"levels.{number}",
             label="Write the words of text columns as levels",
-            hint="They come from your rows, and everybody can read them. Otherwise such "
-            "columns are left out, unless you type their levels.",
+            hint="They come from your rows, and everybody can read them. Otherwise "
+            "such columns are left out, unless you type their levels.",
             kind="tick",
             value="yes" if table.levels else "",
             reloads="variables",

@@ -199,8 +199,7 @@ class Draft:
         return names.get(name, "")
 
     def to_request(self, trusted: TrustedInstitutions) -> dict[str, Any] | None:
-        """Return the arguments that describe the terms, or None if any field has an
-        error."""
+        """Return the arguments that describe the terms; None if a field has an error."""
         request: dict[str, Any] = {}
         section_values = read_sections(self._parse_request_field)
         with self.errors_at(f"{PARAM}n_clusters"):
@@ -403,8 +402,8 @@ def _form_fields() -> dict[str, str]:
 def _parse_slot(number: int, line: SlotLine) -> dict[str, Any]:
     if not re.fullmatch(NAME_PATTERN, line.name):
         raise InvalidParameters(
-            f"Place {number}: its name may contain a-z, 0-9, '.', '_' and '-', and begins with a "
-            "letter or digit."
+            f"Place {number}: its name may contain a-z, 0-9, '.', '_' and '-', and "
+            "begins with a letter or digit."
         )
     return {
         "name": line.name,

@@ -205,7 +205,7 @@ def render_invitations(
 
 
 @pass_coordinator
-def post_inviting(request: Request, coordinator: Coordinator) -> Response:
+def post_new_invitations(request: Request, coordinator: Coordinator) -> Response:
     """Create new invitations for the selected slots, which invalidate the earlier ones."""
     form = form_of(request)
     slots, folder = form.get_all("slot"), form.get("folder").strip()
@@ -219,7 +219,7 @@ def post_inviting(request: Request, coordinator: Coordinator) -> Response:
 
 
 @pass_coordinator
-def get_inviting(request: Request, coordinator: Coordinator) -> Response:
+def get_free_slots(request: Request, coordinator: Coordinator) -> Response:
     """Show the slots that nobody has taken yet, for which invitations can be created."""
     opened = requested_session(request, coordinator)
     terms, status = opened.terms, opened.status()
@@ -242,9 +242,9 @@ def _folder_field(request: Request, error: str = "") -> FormField:
     return FormField(
         name="folder",
         label="A folder for the invitations",
-        hint="Each goes into a file that only you can read, with a letter to its party. "
-        f"Relative paths start at {desk_of(request).tables}. Without a folder, they are "
-        "shown only on the next page.",
+        hint="Each goes into a file that only you can read, with a letter to its "
+        f"party. Relative paths start at {desk_of(request).tables}. Without a folder, "
+        "they are shown only on the next page.",
         value=form_of(request).get("folder").strip(),
         error=error,
     )

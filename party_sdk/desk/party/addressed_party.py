@@ -67,8 +67,7 @@ class AddressedParty(PartyOrder):
 
     @property
     def invitation(self) -> Invitation:
-        """Return the party's invitation, from its order or otherwise from its stored
-        session."""
+        """Return the party's invitation, from its order or its stored session."""
         source = self.order() if self.exists else self.stored.load_identity()
         return Invitation.parse(source.invitation)
 

@@ -45,7 +45,7 @@ def render_report_page(request: Request, party: AddressedParty) -> Response:
         note=formula_advice(party.labels_path) if has_labels else "",
         undrawn=undrawn,
         labels_new_rows=has_result
-        and party.desk.own_home.labels_new_rows(party.session, party.slot),
+        and party.desk.own_home.can_label_new_rows(party.session, party.slot),
         formats=installed_formats() if is_complete and is_stored else (),
         unlinked=is_complete
         and bool(slot_fields_of(party.terms(), party.slot).match_columns),
@@ -194,7 +194,7 @@ def post_file(request: Request) -> Response:
 def _find_party(request: Request) -> AddressedParty:
     """Return the requested party; raise :class:`NotReady` if it cannot label new rows."""
     party = requested_party(request)
-    if not party.desk.own_home.labels_new_rows(party.session, party.slot):
+    if not party.desk.own_home.can_label_new_rows(party.session, party.slot):
         raise NotReady(
             "The terms of this session release no model that labels new rows."
         )

@@ -320,18 +320,18 @@ def test_files_of_others_are_kept(tmp_path: Path) -> None:
     home, labels = PartySession(tmp_path / "home", "s", "a"), tmp_path / "labels.csv"
     output_files.refuse_overwriting([labels], home, force=False)
     labels.write_text("mine")
-    with pytest.raises(GuardRefused, match="is there already"):
+    with pytest.raises(GuardRefused, match="already exists"):
         output_files.refuse_overwriting([labels], home, force=False)
     with output_files.record_outputs([labels], home):
         labels.write_text("mine, and killed before it is noted")
         output_files.refuse_overwriting([labels], home, force=False)
     output_files.refuse_overwriting([labels], home, force=False)
     labels.write_text("changed since")
-    with pytest.raises(GuardRefused, match="is there already"):
+    with pytest.raises(GuardRefused, match="already exists"):
         output_files.refuse_overwriting([labels], home, force=False)
     output_files.refuse_overwriting([labels], home, force=True)
     (tmp_path / "dangling").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(GuardRefused, match="is there already"):
+    with pytest.raises(GuardRefused, match="already exists"):
         output_files.refuse_overwriting([tmp_path / "dangling"], None, force=False)
 
 

@@ -101,4 +101,4 @@ def test_names_in_another_encoding_than_the_rows_are_refused(tmp_path: Path) -> 
     path = write(tmp_path, "prénom,décédé\n", "cp1252")
     path.write_bytes(path.read_bytes() + "Zoé,1.5\nJosé,2.5\n".encode())
     [problem] = examine_table(path, ReadOptions())[0].problems
-    assert "line 1 holds bytes that are no text in this encoding" in problem.what
+    assert "line 1 contains bytes that are not text in this encoding" in problem.what
