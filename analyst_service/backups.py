@@ -141,11 +141,11 @@ def restore_backup(
     description = _read_description(folder, database)
     if description.database == "sqlite":
         with database.engine.connect() as connection:
-            _tables_without_rows(connection)
+            _require_empty_tables(connection)
         _load_file(folder, database, settings)
     else:
         with begin_schema_change(database.engine) as connection:
-            _tables_without_rows(connection).drop_all(connection)
+            _require_empty_tables(connection).drop_all(connection)
             migrate_schema(connection, description.revision)
             _load_tables(folder / "tables", connection)
             migrate_schema(connection)
@@ -154,7 +154,7 @@ def restore_backup(
     return description
 
 
-def _tables_without_rows(connection: sa.Connection) -> sa.MetaData:
+def _require_empty_tables(connection: sa.Connection) -> sa.MetaData:
     """Return the analyst's tables; raise if a table has rows or is another program's."""
     tables = sa.MetaData()
     tables.reflect(connection)

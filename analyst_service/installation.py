@@ -59,7 +59,7 @@ def check_installation(database: Database, key: str, store: FileBlobStore) -> No
     _require_match(row, key, store)
 
 
-def records_installation(database: Database) -> bool:
+def has_recorded_installation(database: Database) -> bool:
     """Return whether a database records a key and a store of arrays."""
     with database.read() as transaction:
         return transaction.get(Installation, _ROW_ID) is not None

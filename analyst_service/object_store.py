@@ -249,7 +249,7 @@ def _translate_errors() -> Iterator[None]:
     try:
         yield
     except (BaseError, OSError) as error:
-        if _holds(error, _NO_BUCKET):
+        if _contains_code(error, _NO_BUCKET):
             log.error("object store: the bucket does not exist")  # noqa: TRY400  its text may hold addresses
             raise Unavailable(
                 "The bucket of the object store does not exist: correct "
@@ -257,7 +257,7 @@ def _translate_errors() -> Iterator[None]:
             ) from None
         if isinstance(error, FileNotFoundError):
             raise KeyError("there is no such object") from error
-        if _holds(error, _FULL):
+        if _contains_code(error, _FULL):
             raise StorageFull("The analyst's object store has no room left.") from None
         if isinstance(error, (PermissionDeniedError, UnauthenticatedError)):
             log.error("object store: credentials are refused")  # noqa: TRY400  its text may hold addresses
@@ -266,6 +266,6 @@ def _translate_errors() -> Iterator[None]:
         raise Unavailable("The object store does not answer.") from None
 
 
-def _holds(error: BaseException, codes: Iterable[str]) -> bool:
+def _contains_code(error: BaseException, codes: Iterable[str]) -> bool:
     text = str(error).lower().replace(" ", "")
     return any(code.replace(" ", "") in text for code in codes)

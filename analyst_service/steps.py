@@ -329,7 +329,7 @@ def _open_round(db: Transaction, lease: Lease, opened: Opened[str | bytes]) -> b
     seconds = read_terms(lease.session.terms).deadlines.round
     news: dict[str, Any] = {}
     if (runs := opened.conclusion) is not None:
-        news |= {"figures": _add_sizes(runs), "chosen": runs.chosen}
+        news |= {"figures": _figures_with_sizes(runs), "chosen": runs.chosen}
     if opened.profiles is not None:
         news["profiles"] = opened.profiles
     if opened.progress is not None:
@@ -384,7 +384,7 @@ def _ask_for_choice(
         lease.token,
         stage=CHOICE,
         state_digest=choosing.state,
-        figures=_add_sizes(choosing.conclusion),
+        figures=_figures_with_sizes(choosing.conclusion),
         deadline=now + timedelta(seconds=evaluation.within if evaluation else 0),
     )
     if moved:
@@ -417,7 +417,7 @@ def _fail_session(db: Transaction, lease: Lease, failed: Failed) -> bool:
     )
 
 
-def _add_sizes(runs: Conclusion) -> list[dict[str, Any]]:
+def _figures_with_sizes(runs: Conclusion) -> list[dict[str, Any]]:
     """Return the quality figures of each run, with cluster sizes if these are released."""
     if not runs.sizes:
         return runs.figures

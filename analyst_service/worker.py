@@ -105,7 +105,9 @@ def run_step(job: Job) -> StepResult:
         long = {s: task for s, task in move.tasks.items() if s not in short}
         move = replace(move, tasks=long)
     # Write in parallel, because each write waits for the disk or the object store.
-    futures = move.map_payloads(lambda payload: _writers().submit(blobs.put, payload))
+    futures = move.map_payloads(
+        lambda payload: _writer_pool().submit(blobs.put, payload)
+    )
     stored: engine.Move[Any] = futures.map_payloads(Future.result)
     if isinstance(stored, engine.Opened):
         return replace(stored, tasks={**stored.tasks, **short})
@@ -119,7 +121,7 @@ def _open_store(place: BlobLocation) -> FileBlobStore:
 
 
 @cache
-def _writers() -> ThreadPoolExecutor:
+def _writer_pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_WRITERS)
 
 

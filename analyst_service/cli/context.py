@@ -167,10 +167,10 @@ def open_key_and_store(
     settings: Settings, database: Database
 ) -> tuple[Institution, FileBlobStore]:
     """Load the analyst's key and open its blob store; raise if the key's file was lost."""
-    from analyst_service.installation import records_installation
+    from analyst_service.installation import has_recorded_installation
     from clustering_protocols.common.errors import Unavailable
 
-    if not settings.identity_path.exists() and records_installation(database):
+    if not settings.identity_path.exists() and has_recorded_installation(database):
         raise click.ClickException(
             f"The analyst's key {settings.identity_path} is missing. Restore identity.json "
             "from a backup, or copy it from another analyst of this database. "

@@ -70,7 +70,7 @@ def serve(
     with open_current_database(settings) as database:
         open_installation(settings, database)
     _check_certificate_files(certificate, private_key)
-    ends = _check_certificate_expiry(certificate or settings.certificate_file)
+    ends = _read_certificate_expiry(certificate or settings.certificate_file)
     _check_port_is_free(host, port)
 
     from analyst_service.app import create_app
@@ -190,7 +190,7 @@ def _check_certificate_files(certificate: str | None, private_key: str | None) -
         ) from None
 
 
-def _check_certificate_expiry(path: str | Path | None) -> datetime | None:
+def _read_certificate_expiry(path: str | Path | None) -> datetime | None:
     """Return when a certificate expires, and warn if it has expired or soon will."""
     from analyst_service.database import SystemClock
     from analyst_service.metrics import expiry_warning, read_expiry

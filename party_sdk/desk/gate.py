@@ -151,14 +151,14 @@ class AuthMiddleware:
             origin = request.headers.get("origin", "")
             own_origin = f"http://{request.headers['host']}"
             if not hmac.compare_digest(origin.encode(), own_origin.encode()):
-                raise _refuse_form(403, "It was sent from a page of another site.")
+                raise _form_refusal(403, "It was sent from a page of another site.")
             fields = await _read_form(request)
             try:
                 own_token = fields.get("token").encode()
             except InvalidParameters as error:
-                raise _refuse_form(403, error.detail) from None
+                raise _form_refusal(403, error.detail) from None
             if not hmac.compare_digest(own_token, token.encode()):
-                raise _refuse_form(403, "The form belongs to another visit.")
+                raise _form_refusal(403, "The form belongs to another visit.")
             request.state.form = fields
 
 
@@ -169,14 +169,14 @@ _GOODBYE: Final = Refusal(
 )
 
 
-def _refuse_form(status: int, detail: str) -> RequestRefused:
+def _form_refusal(status: int, detail: str) -> RequestRefused:
     remedy = "Go back, and send the form from the page itself."
     return RequestRefused(status, "The form was not accepted", detail, remedy)
 
 
 async def _read_form(request: Request) -> Form:
     if request.headers.get("content-type", "").partition(";")[0].strip() != _FORM:
-        raise _refuse_form(415, "It was not sent as a form.")
+        raise _form_refusal(415, "It was not sent as a form.")
     body = bytearray()
     async for piece in request.stream():
         body += piece
@@ -196,7 +196,7 @@ async def _read_form(request: Request) -> Form:
             errors="strict",
         )
     except ValueError:
-        raise _refuse_form(400, "It cannot be read.") from None
+        raise _form_refusal(400, "It cannot be read.") from None
     return Form.of(pairs)
 
 

@@ -43,7 +43,7 @@ from party_sdk.disclosures.known_rows import (
     hash_cells,
     id_marks,
     make_distinct,
-    marks_missing,
+    marks_not_in,
     mix,
     positions_of,
     replace_marks,
@@ -122,8 +122,8 @@ class Overlap(NamedTuple):
         if np.array_equal(before.marks, now.marks):
             added = removed = now.marks[:0]
         else:
-            added = marks_missing(now.marks, before.marks)
-            removed = marks_missing(before.marks, now.marks)
+            added = marks_not_in(now.marks, before.marks)
+            removed = marks_not_in(before.marks, now.marks)
         touched = len(np.unique(np.concatenate([added, removed]) % np.uint64(_BUCKETS)))
         changes = [n for n in _count_changes(before, now) if n < touched or not touched]
         differing = [max(len(added), len(removed)), *changes]

@@ -386,7 +386,7 @@ def positions_of(marks: WordArray, table: WordArray) -> IntArray:
     return np.where(table[candidates] == marks, candidates, -1)
 
 
-def marks_missing(marks: WordArray, table: WordArray) -> WordArray:
+def marks_not_in(marks: WordArray, table: WordArray) -> WordArray:
     """Return the marks (n,) that are not in a table of marks, sorted."""
     marks, table = np.sort(marks), np.sort(table)  # a search in order is much faster
     if not len(table):

@@ -287,12 +287,12 @@ class FederatedClusterer(_ScikitClusterer):
             if isinstance(table, MatrixSource | SparseSource):
                 table = matrix(table)
             if isinstance(table, np.ndarray) or issparse(table):
-                self._check_width(table)
+                self._check_n_features(table)
                 dense = table.toarray() if issparse(table) else table
                 table = dense[:, session.whole.order]
             return result.predict(table)
 
-    def _check_width(self, table: Any) -> None:
+    def _check_n_features(self, table: Any) -> None:
         n_features = self.n_features_in_
         if table.ndim != 2:
             raise InvalidParameters(

@@ -579,9 +579,9 @@ class Party:
         member = self._identity.member
         if member is not None and len(outcome.labels) != member.n_rows:
             raise InvalidArray(f"{len(outcome.labels)} labels, {member.n_rows} rows.")
-        return self._put_back(outcome)
+        return self._restore_row_order(outcome)
 
-    def _put_back(self, outcome: Outcome) -> Outcome:
+    def _restore_row_order(self, outcome: Outcome) -> Outcome:
         """Reorder an outcome like the table, unless rows were admitted in that order."""
         admitted = self.stored.load_document(Document.ADMITTED_ROWS)
         return (
@@ -599,7 +599,7 @@ class Party:
         party = self._build_engine(self.stored.agreement or b"")
         last = self.stored.load_state()
         outcomes = party.early_outcomes(last.journal, last.after)
-        return [None if o is None else self._put_back(o) for o in outcomes]
+        return [None if o is None else self._restore_row_order(o) for o in outcomes]
 
     def _build_engine(self, agreement: bytes) -> engine.PartyEngine:
         return engine.PartyEngine(

@@ -139,7 +139,7 @@ class Supervisor:
             try:
                 status, order = stored.status(), stored.order()
             except (ValueError, CoterieError):
-                self._leave_out(key, version)
+                self._skip_unreadable(key, version)
                 continue
             work = self._orders.setdefault(key, _RunningOrder(stored, status, order))
             if work.status.state is not status.state:
@@ -148,7 +148,7 @@ class Supervisor:
             if order.withdrawn is not None and work.process:
                 work.process.terminate()
 
-    def _leave_out(self, key: Key, version: int) -> None:
+    def _skip_unreadable(self, key: Key, version: int) -> None:
         """Skip an order that cannot be read until it is changed; report this once."""
         if self._unreadable.get(key) != version:
             self._say(f"{' '.join(key)}: this order cannot be read")

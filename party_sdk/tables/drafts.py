@@ -38,7 +38,7 @@ from party_sdk.tables.cells import (
     read_number,
 )
 from party_sdk.tables.columns import Column, join_ids, to_texts
-from party_sdk.tables.guards import lone_values, marks_totals
+from party_sdk.tables.guards import is_totals_label, lone_values
 from party_sdk.tables.mapping import (
     MOST_LINES,
     ColumnMapping,
@@ -405,7 +405,9 @@ def _propose_mapping(
             column = column.model_copy(update=draft)
         columns.append(column)
     label_columns = dict.fromkeys([*ids, *free_columns[:1]])
-    totals = {name: tuple(filter(marks_totals, counts[name])) for name in label_columns}
+    totals = {
+        name: tuple(filter(is_totals_label, counts[name])) for name in label_columns
+    }
     format_description = source.format_description.items()
     layout = {n: v for n, v in format_description if n in {"sheet", "skip"}}
     return Proposal(
@@ -537,7 +539,7 @@ def _draft_cells(
         text: count
         for text, count in counts.items()
         if text not in codes - set(field.levels)
-        and not marks_totals(text)
+        and not is_totals_label(text)
         and fits_in_mapping(text)
     }
     draft: dict[str, Any] = {}
@@ -754,8 +756,8 @@ def _conversion_of(field: Field, name: str, title: str) -> str:
             conversion.quantity
             and conversion.matches(f"{description} {field.name} {field.title}")
             and unit in map(_fold_unit, _names_of(conversion.second))
-            and _names_unit(description, conversion.first)
-            and not _names_unit(description, conversion.second)
+            and _mentions_unit(description, conversion.first)
+            and not _mentions_unit(description, conversion.second)
         ):
             return conversion.name
     return ""
@@ -773,7 +775,7 @@ def _plain_micro(text: str) -> str:
     return text.casefold().replace("µ", "u").replace("μ", "u")
 
 
-def _names_unit(text: str, unit: str) -> bool:
+def _mentions_unit(text: str, unit: str) -> bool:
     """Return whether a text names the unit itself, not a longer unit that contains it."""
     names = (re.escape(_plain_micro(name)) for name in _names_of(unit))
     loose = "|".join(names).replace("/", r"[/_ ]?(?:per|pro)?[_ ]?")

@@ -471,7 +471,7 @@ def find_forbidden_numbers(
     return faults
 
 
-def marks_totals(text: str) -> bool:
+def is_totals_label(text: str) -> bool:
     """Return whether the text of a cell marks a row of totals."""
     return re.search(_TOTAL, text) is not None
 

@@ -127,7 +127,7 @@ def _parties_screen(draft: Draft) -> dict[str, Any]:
         "more": tuple(more),
         "slots": tuple(slots),
         "wrong_slots": draft.wrong.get("slots", ""),
-        "keys": None if keys is None else choose_keys(draft, keys),
+        "keys": None if keys is None else build_match_key_content(draft, keys),
     }
 
 
@@ -325,7 +325,7 @@ def _other_file_fields(draft: Draft, number: int) -> Iterator[FormField]:
         )
 
 
-def choose_keys(draft: Draft, field: FormField) -> dict[str, Any]:
+def build_match_key_content(draft: Draft, field: FormField) -> dict[str, Any]:
     """Return the draft's match keys, or keys proposed from a table, with previews.
 
     field: the form field of the parameter that holds the match keys.

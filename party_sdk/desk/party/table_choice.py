@@ -165,7 +165,7 @@ def post_order(request: Request) -> Response:
         return post_mapping(request)
     table_form = TableForm.from_form(form, party.desk.tables)
     terms = party.terms()
-    table = order_table(table_form, terms, party.slot)
+    table = build_ordered_table(table_form, terms, party.slot)
     spec = party.with_mapping(table.to_spec())
     if spec.check_table(terms, party.slot).problems:
         return get_table(request)
@@ -263,7 +263,7 @@ def read_limits(typed: Mapping[str, str]) -> dict[str, Any]:
 
 def _describe_own_table(party: AddressedParty, table_form: TableForm) -> dict[str, Any]:
     terms = party.terms()
-    table = order_table(table_form, terms, party.slot)
+    table = build_ordered_table(table_form, terms, party.slot)
     spec = party.with_mapping(table.to_spec())
     fields = slot_fields_of(terms, party.slot)
     dictionary = fields.dictionary
@@ -321,7 +321,7 @@ def describe_table(
     }
 
 
-def order_table(table_form: TableForm, terms: Terms, slot: str) -> OrderedTable:
+def build_ordered_table(table_form: TableForm, terms: Terms, slot: str) -> OrderedTable:
     """Return the table for an order; a dictionary in the terms determines its columns."""
     if slot_fields_of(terms, slot).dictionary is not None:
         table_form = replace(table_form, columns=None)
@@ -362,7 +362,7 @@ def post_rehearsal(request: Request) -> Response:
         return post_mapping(request)
     table_form = TableForm.from_form(form, party.desk.tables)
     terms = party.terms()
-    ordered = order_table(table_form, terms, party.slot)
+    ordered = build_ordered_table(table_form, terms, party.slot)
     table = party.with_mapping(ordered.to_spec())
     data = table.open(slot_fields_of(terms, party.slot))
     choices = read_limits(typed_limits(party, table_form))
