@@ -159,9 +159,7 @@ def _require_empty_tables(connection: sa.Connection) -> sa.MetaData:
     tables = sa.MetaData()
     tables.reflect(connection)
     own = {name for name in tables.tables if name != "alembic_version"}
-    if (
-        own and connection.dialect.name == "postgresql"
-    ):  # so that nobody adds a row meanwhile
+    if own and connection.dialect.name == "postgresql":  # keeps new rows out
         names = ", ".join(f'"{name}"' for name in tables.tables)
         connection.execute(sa.text(f"LOCK TABLE {names}"))
     if own - Base.metadata.tables.keys() or any(

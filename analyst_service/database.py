@@ -126,7 +126,7 @@ def begin_schema_change(engine: sa.Engine) -> Iterator[sa.Connection]:
                 broken = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
                 if broken:
                     raise BrokenForeignKeys(
-                        f"{len(broken)} rows refer to rows that do not exist."
+                        f"{len(broken)} rows refer to missing rows."
                     )
         finally:
             driver.execute("PRAGMA foreign_keys=ON")

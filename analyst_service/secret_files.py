@@ -30,7 +30,5 @@ def read_secret(name: str, path: Path) -> str:
     except UnicodeDecodeError:
         raise ValueError(f"{name}: the file {path} contains no text") from None
     if not text or not text.isprintable():
-        raise ValueError(
-            f"{name}: the file {path} does not contain exactly one line of text"
-        )
+        raise ValueError(f"{name}: the file {path} must contain one line of text")
     return text

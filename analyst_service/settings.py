@@ -87,9 +87,8 @@ class Settings(BaseSettings):
         default=20,
         ge=2,
         le=1000,
-        description="Maximum number of one process's simultaneous connections to "
-        "PostgreSQL. The sum over all processes stays below the server's "
-        "max_connections.",
+        description="Maximum number of connections to PostgreSQL per process. The sum "
+        "over all processes stays below the server's max_connections.",
     )
     identity_file: Path | None = Field(
         default=None,

@@ -82,8 +82,7 @@ _TAKE = (
     .values(
         lease_token=sa.bindparam("by"),
         lease_until=sa.bindparam("until"),
-        # # Replacing an ignored lease is not a new attempt, because its driver did not
-        # die.
+        # Replacing an ignored lease is not a new attempt: its driver did not die.
         step_attempts=_SESSIONS.c.step_attempts
         + sa.case((_SESSIONS.c.lease_until > _NOW, 0), else_=1),
     )
@@ -372,9 +371,7 @@ def _task_columns(task: str | bytes) -> dict[str, Any]:
     return {"digest": sha256(task).hexdigest(), "content": task}
 
 
-def _ask_for_choice(
-    db: Transaction, lease: Lease, choosing: Choosing[str | bytes]
-) -> bool:
+def _ask_for_choice(db: Transaction, lease: Lease, move: Choosing[str | bytes]) -> bool:
     now, evaluation = db.now(), read_terms(lease.session.terms).evaluation
     moved = apply_event(
         db,
@@ -383,8 +380,8 @@ def _ask_for_choice(
         now,
         lease.token,
         stage=CHOICE,
-        state_digest=choosing.state,
-        figures=_figures_with_sizes(choosing.conclusion),
+        state_digest=move.state,
+        figures=_figures_with_sizes(move.conclusion),
         deadline=now + timedelta(seconds=evaluation.within if evaluation else 0),
     )
     if moved:

@@ -105,9 +105,7 @@ def run_step(job: Job) -> StepResult:
         long = {s: task for s, task in move.tasks.items() if s not in short}
         move = replace(move, tasks=long)
     # Write in parallel, because each write waits for the disk or the object store.
-    futures = move.map_payloads(
-        lambda payload: _writer_pool().submit(blobs.put, payload)
-    )
+    futures = move.map_payloads(lambda payload: _writers().submit(blobs.put, payload))
     stored: engine.Move[Any] = futures.map_payloads(Future.result)
     if isinstance(stored, engine.Opened):
         return replace(stored, tasks={**stored.tasks, **short})
@@ -121,7 +119,7 @@ def _open_store(place: BlobLocation) -> FileBlobStore:
 
 
 @cache
-def _writer_pool() -> ThreadPoolExecutor:
+def _writers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_WRITERS)
 
 

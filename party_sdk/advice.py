@@ -29,7 +29,7 @@ _USUAL_COLUMNS: Final = 10
 _N_CLUSTERS: Final = 3
 """The number of clusters in a suggested command."""
 
-_USUAL_UPDATES: Final = 10
+_TYPICAL_UPDATES: Final = 10
 """The number of updates within which most runs end; see docs/evidence/fidelity.csv."""
 
 LARGE_UPLOAD: Final = 1e9
@@ -53,9 +53,8 @@ _LEGEND: Final = (
 )
 
 _MIXED: Final = (
-    "Numbers, yes-or-no answers and levels are clustered together if a dictionary "
-    "describes them: numbers count in standard deviations; two answers or two levels "
-    "are 1 apart."
+    "With a dictionary, numbers, yes-or-no answers and levels are clustered together: "
+    "numbers count in standard deviations; two answers or two levels are 1 apart."
 )
 
 
@@ -219,7 +218,7 @@ def _fit_method(
     if situation.partitioning not in method.partitionings:
         return f"It requires {' or '.join(protocol.partitionings)} partitioning."
     if situation.data != method.data:
-        return f"It takes {QUESTIONS['data'].answers[method.data]}."
+        return f"It requires {QUESTIONS['data'].answers[method.data]}."
     exposure = max(analyst_exposures(_disclosures_of(name, method, layout)))
     if exposure >= Exposure.GEOMETRY and not situation.distances:
         return f"The analyst, alone or with a party, can work out {exposure.sentence}."
@@ -272,9 +271,7 @@ def layout_of(partitioning: Partitioning, parties: int) -> Layout:
     if partitioning == "vertical":
         return Layout.lattice(1, parties)
     if parties < 3:
-        raise InvalidParameters(
-            "Splitting both rows and columns requires three parties."
-        )
+        raise InvalidParameters("Splitting rows and columns requires three parties.")
     slots = (
         Slot(name=f"r{row + 1}c{column + 1}", row=row, column=column)
         for row, column in (divmod(number, 2) for number in range(parties))
@@ -412,14 +409,14 @@ def _update_warnings(
     fitting = []
     for n, number in enumerate(evaluation.n_clusters, 1):
         updates = sizes.updates_that_fit(runs[:n], layout, own_rows)
-        if updates is None or updates >= _USUAL_UPDATES:
+        if updates is None or updates >= _TYPICAL_UPDATES:
             fitting.append(str(number))
     if len(fitting) == len(runs):
         return []
     share = f"n_clusters {', '.join(fitting)}, {len(fitting)}" if fitting else "none"
     warning = (
         f"With {own_rows} rows per party, a party's audit (sums_limit) allows "
-        f"{_USUAL_UPDATES} updates of {share} of the {len(runs)} numbers of clusters, and "
+        f"{_TYPICAL_UPDATES} updates of {share} of the {len(runs)} numbers of clusters, and "
         "may stop the session at others: `coterie party check --rehearse` says how many fit a "
         "table."
     )

@@ -143,9 +143,8 @@ def open_database_of_any_schema(settings: Settings) -> Iterator[Database]:
         if type(error) not in {exc.OperationalError, exc.DatabaseError}:
             raise  # our own bug; the exact base class means that the file is not a database
         raise click.ClickException(
-            f"The database cannot be used: {_driver_message(error)} "
-            "COTERIE_DATABASE_URL sets its location; by default it is a file in "
-            "COTERIE_DATA_DIR."
+            f"The database cannot be used: {_driver_message(error)} COTERIE_DATABASE_URL sets "
+            "its location; by default it is a file in COTERIE_DATA_DIR."
         ) from None
 
 

@@ -116,23 +116,23 @@ def _operations(document: Document) -> Iterator[dict[str, Any]]:
 
 
 def _extend_operation(operation: dict[str, Any], *, needs_caller: bool) -> None:
-    """Add the summary, the required credential, an example and the usual problems."""
+    """Add the summary, the required credential, an example and the common problems."""
     name = operation["operationId"]
     # FastAPI uses the name of the function as the summary.
     operation["summary"] = operation["description"].partition("\n")[0].rstrip(".")
     operation["security"] = [{_SCHEME: []}] if needs_caller else []
-    usual = [*_EVERYBODY]
+    problems = [*_EVERYBODY]
     if needs_caller:
-        usual = [*_CALLERS, *usual]
+        problems = [*_CALLERS, *problems]
     body = operation.get("requestBody")
     if body is not None:
-        usual = [*_SENDERS, *usual]
+        problems = [*_SENDERS, *problems]
         if name in BODIES and _JSON in body["content"]:
             body["content"][_JSON]["example"] = BODIES[name]
     problems = operation["responses"]["default"]["content"][_PROBLEM]
     problems["examples"] = {
         problem.slug: {"$ref": f"#/components/examples/{problem.slug}"}
-        for problem in usual
+        for problem in problems
     }
 
 

@@ -110,7 +110,7 @@ def _check_permissions(home: Path) -> Iterator[CheckResult]:
         text = f"Other users of this machine may read or enter {path}."
         yield CheckResult("home", text, f"chmod {mode} {path}")
     if not os.access(home, os.R_OK | os.W_OK | os.X_OK):
-        text = f"You may not read and write in {home}."
+        text = f"You cannot read and write in {home}."
         yield CheckResult("home", text, "Run as its owner, or choose another --home.")
     elif not open_to_others:
         yield CheckResult("home", f"{home} is yours alone.")
@@ -127,7 +127,7 @@ def _check_permissions(home: Path) -> Iterator[CheckResult]:
 
 
 def find_network_file_system(home: Path, mounts: Path = _MOUNTS) -> str:
-    """Return the type of the network file system that holds a folder, or ''.
+    """Return the type of the network file system that contains a folder, or ''.
 
     mounts: the mount table of the kernel, which only Linux provides.
     """

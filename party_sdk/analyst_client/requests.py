@@ -49,9 +49,7 @@ def bearer_header(secret: str | None) -> dict[str, str]:
     if not secret:
         return {}
     if not (secret.isascii() and secret.isprintable()):
-        raise Unauthenticated(
-            "The key contains characters that are not allowed in a key."
-        )
+        raise Unauthenticated("The key contains invalid characters.")
     return {"Authorization": f"Bearer {secret}"}
 
 

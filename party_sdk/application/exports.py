@@ -31,7 +31,7 @@ def export_table(
     """Return the columns of the party's table, with the cluster of each row added.
 
     Raises NotReady if there is no result yet, GuardRefused if the session used another
-    table, and InvalidParameters if the table holds counts.
+    table, and InvalidParameters if the table contains counts.
     """
     with home.resume(stored.session, stored.slot) as member:
         result = member.result()

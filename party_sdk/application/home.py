@@ -240,7 +240,7 @@ class Home:
         on_progress: called with the status of the session whenever it changes.
         """
         outputs.check_overwriting(member.stored)
-        rows = self.with_stored_mapping(member.stored, rows)
+        rows = self.map_spec(member.stored, rows)
         with member.announce_refusals():
             data = rows.open(member.slot_fields)
         with member.stored.lock():
@@ -298,11 +298,11 @@ class Home:
 
         if not member.slot_fields.match_columns:
             return []
-        data = self.with_stored_mapping(member.stored, rows).open(member.slot_fields)
+        data = self.map_spec(member.stored, rows).open(member.slot_fields)
         keys = match_key_values_of(member.terms, member.invitation.slot, data)
         return find_unlinked_rows(keys, data, result.labels)
 
-    def with_stored_mapping(self, stored: PartySession, rows: TableSpec) -> TableSpec:
+    def map_spec(self, stored: PartySession, rows: TableSpec) -> TableSpec:
         """Return the table with the mapping that it names, by default the stored one.
 
         Raises GuardRefused if the table names a new mapping and nobody agrees to it.
@@ -313,9 +313,7 @@ class Home:
     def open_own_table(self, member: Party, rows: TableSpec) -> DataSource:
         """Open a party's table with the columns with which the party joined."""
         columns = member.stored.load_identity().columns
-        return self.with_stored_mapping(member.stored, rows).open(
-            member.slot_fields, columns
-        )
+        return self.map_spec(member.stored, rows).open(member.slot_fields, columns)
 
     def _agree(self, change: MappingChange) -> bool:
         if self.new_mapping:
@@ -427,9 +425,7 @@ class Home:
         institution = PeerVerifier(self.path, self.entropy).institution
         member = stored.member
         if member is None or member.identity != institution.key:
-            raise NotReady(
-                "This party joined as an institution other than this home's."
-            )
+            raise NotReady("This party did not join as this home's institution.")
         return sign_ledger(
             institution, stored.session, stored.slot, stored.ledger.verified_lines
         )

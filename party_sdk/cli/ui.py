@@ -36,9 +36,7 @@ def ui(
             type=click.Path(path_type=Path, exists=True, file_okay=False),
         ),
     ] = Path(),
-    no_browser: Annotated[
-        bool, option("Print the link without opening a browser.")
-    ] = False,
+    no_browser: Annotated[bool, option("Print the link, but do not open it.")] = False,
     idle_minutes: Annotated[
         int,
         option(

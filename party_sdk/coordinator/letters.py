@@ -75,9 +75,7 @@ def prepare_letter_folder(
         ) from None
     for slot in slots:
         for path in _letter_paths(folder, slot):
-            if path.exists() and not (
-                terms and _belongs_to_slot(path, slot, url, terms)
-            ):
+            if path.exists() and not (terms and _is_file_of(path, slot, url, terms)):
                 raise InvalidParameters(
                     f"{folder} already contains {path.name}, perhaps of another "
                     "session: choose another folder for the invitations."
@@ -138,7 +136,7 @@ def _letter_paths(folder: Path, slot: str) -> tuple[Path, Path]:
     return folder / f"{slot}.invitation", folder / f"{slot}.md"
 
 
-def _belongs_to_slot(path: Path, slot: str, url: str, terms: Terms) -> bool:
+def _is_file_of(path: Path, slot: str, url: str, terms: Terms) -> bool:
     """Return whether a file is the invitation or the letter for a slot of a session."""
     from party_sdk.analyst_client.invitations import Invitation
 

@@ -197,9 +197,7 @@ def _read_preparation(path: Path) -> Preparation:
         raise InvalidParameters(f"There is no preparation {path.name!r}.") from None
     except ValidationError as error:
         reason = explain_validation_error(error)
-        raise InvalidParameters(
-            f"{path.name!r} is not a preparation: {reason}"
-        ) from None
+        raise InvalidParameters(f"{path.name!r} is invalid: {reason}") from None
 
 
 def add_id_patterns(

@@ -1,4 +1,4 @@
-"""A session as its coordinator sees it, and what the home stores of it."""
+"""A session as its coordinator sees it, and the part of it that the home stores."""
 
 from __future__ import annotations
 

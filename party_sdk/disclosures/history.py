@@ -372,10 +372,9 @@ class _Check:
         )
         if n_sessions >= limit:
             raise GuardRefused(
-                f"This coordinator has already had these rows linked {n_sessions:.0f} "
-                f"times; 'intersections_limit' is {limit}. Each time others learn "
-                "which rows are common. To allow one more: --guard "
-                f"intersections_limit={n_sessions + 1:.0f}."
+                f"This coordinator has had these rows linked {n_sessions:.0f} times; "
+                f"'intersections_limit' is {limit}. Each time others learn which rows are "
+                f"common. To allow one more: --guard intersections_limit={n_sessions + 1:.0f}."
             )
 
     def _check_epsilon(self) -> None:
@@ -435,10 +434,9 @@ class _Check:
 
         Each session that common rows connect with this one has its own limit, because a
         large session must not raise the limit of a small one. An earlier session above
-        its limit is no obstacle if this one makes no further row of it derivable. If a
-        table is so large that its sums are only counted, only the limit of this session
-        applies, because the many sums of a large session would exceed the limit of a
-        small one.
+        its limit is no obstacle if this one makes no more of its rows derivable. If the
+        sums of a large table are only counted, only the limit of this session applies,
+        because the many sums of a large session would exceed the limit of a small one.
         """
         earlier = [
             (self._history.marks(entry.rows), entry.summed)

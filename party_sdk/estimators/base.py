@@ -412,8 +412,7 @@ def check_no_extra_arguments(arguments: Mapping[str, Any]) -> None:
         raise TypeError(f"There is no argument {unknown[0]!r}.")
     if arguments.get("sample_weight") is not None:
         raise InvalidParameters(
-            "all rows of a session have the same weight; omit it.",
-            field="sample_weight",
+            "all rows have the same weight; omit it.", field="sample_weight"
         )
 
 

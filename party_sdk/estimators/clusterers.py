@@ -52,7 +52,7 @@ class FederatedKMeans(CentreBasedClusterer):
         The columns with the row ids in every table.
     dictionary : Schema or sequence of Schema, optional
         The data dictionary of each column group, which describes its columns.
-    preparation : {'drop', 'mean', 'median'}, Preparation or sequence of it, optional
+    preparation : {'drop', 'mean', 'median'}, Preparation or sequence of these, optional
         How missing values and categories are treated: one rule, or the preparation of
         each column group.
     choices : mapping, optional
@@ -247,7 +247,7 @@ class FederatedLatentClass(FederatedGaussianMixture):
     Parameters
     ----------
     dictionary : Schema or sequence of Schema
-    preparation : {'drop', 'mean', 'median'}, Preparation or sequence of it
+    preparation : {'drop', 'mean', 'median'}, Preparation or sequence of these
     """
 
     algorithms: ClassVar = ("latent_class",)

@@ -14,7 +14,7 @@ _MISLEADING = {
 
 
 def address_advice(url: str) -> str:
-    """Return what is wrong with an analyst's address; empty if the address is valid.
+    """Return the error in an analyst's address; empty if the address is valid.
 
     For an address without a scheme, the advice is https: http must be typed explicitly.
     """
@@ -56,9 +56,7 @@ def _identity_of(url: str) -> tuple[str, str | None, int | None, str]:
 def _find_deception(address: str, host: str) -> str:
     for sign, part in _MISLEADING.items():
         if sign in address:
-            return (
-                f"The address of an analyst has no {sign!r}; this one contains {part}."
-            )
+            return f"An analyst's address has no {sign!r}; this one contains {part}."
     if host.isascii():
         return ""
     try:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from clustering_protocols.terms.terms import Terms
 
 _LEAST_KNOWN = 2
-_USUAL_QUOTA: Final = 10.0
+_DEFAULT_QUOTA: Final = 10.0
 """The default value of ``ids_per_row``."""
 
 
@@ -51,7 +51,7 @@ class Policy:
     accepted_risks: frozenset[str] = frozenset()
     protocols: frozenset[str] | None = None
     minimum_rows: int = 10
-    ids_per_row: float = _USUAL_QUOTA
+    ids_per_row: float = _DEFAULT_QUOTA
     intersections_limit: int = 5
     least_known: int | None = None
     epsilon_limit: float | None = None
@@ -217,12 +217,12 @@ def quota_option(per_row: float) -> str:
     return f"--guard ids_per_row={math.ceil(10 * per_row) / 10:g}"
 
 
-def quota_options(n_keys: int, quota: float = _USUAL_QUOTA) -> tuple[str, ...]:
+def quota_options(n_keys: int, quota: float = _DEFAULT_QUOTA) -> tuple[str, ...]:
     """Return the arguments that admit a party of equal size; () if ``quota`` does."""
     return tuple(quota_option(n_keys).split()) if n_keys > quota else ()
 
 
-def explain_quota(n_keys: int, quota: float = _USUAL_QUOTA) -> str:
+def explain_quota(n_keys: int, quota: float = _DEFAULT_QUOTA) -> str:
     """Return why the party needs a larger quota, or an empty string if it does not."""
     statement = (
         f"Another party of equal size may bring {n_keys} values of match keys for each "

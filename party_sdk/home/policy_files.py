@@ -1,4 +1,4 @@
-"""Read ``policy.toml``, the file in a party's home that holds its policy.
+"""Read ``policy.toml``, the file with the policy in a party's home.
 
 The keys of the file are the fields of :class:`~party_sdk.home.policy.Policy` and
 ``protocol_packages``.

@@ -196,7 +196,7 @@ class HomeStore:
         return path.absolute()
 
     def find_damage(self) -> str:
-        """Return what is wrong with the database file; empty if it is intact."""
+        """Return a description of damage to the database file; empty if it is intact."""
         try:
             [verdict] = self.fetch_rows("PRAGMA integrity_check(1)")[0]
         except CoterieError as error:

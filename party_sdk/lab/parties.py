@@ -104,9 +104,7 @@ def infer_layout(sources: Sequence[DataSource]) -> Layout:
     Raises InvalidParameters if the tables allow both or neither.
     """
     if len(sources) < 2:
-        raise InvalidParameters(
-            "A session needs two or more parties: pass their tables."
-        )
+        raise InvalidParameters("Pass the tables of two or more parties.")
     if any(isinstance(source, MatrixSource | SparseSource) for source in sources):
         widths = {len(source.columns) for source in sources}
         lengths = {source.n_rows for source in sources}
@@ -158,7 +156,7 @@ class PartyTables:
     has_names: whether the tables name the columns; those of matrices are ``x0 …``.
     table: float64 (n, m); the table that was split; None if each party has its own.
     ids: the ids of the table's rows; None if it has none.
-    naming: the names of the columns that hold the ids.
+    naming: the names of the id columns.
     """
 
     parts: simulation.Split

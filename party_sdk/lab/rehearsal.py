@@ -36,8 +36,7 @@ def rehearse(
 ) -> Rehearsal:
     """Rehearse a session of these terms in this process, and return what would be sent.
 
-    Raises CoterieError: the error that the party or the protocol would raise in a real
-    session.
+    Raises CoterieError: as the party or the protocol would in a real session.
     """
     played = _RecordedSession(terms, slot, data, choices or {})
     played.run_to_end()

@@ -162,8 +162,8 @@ def simulate(
         hold the same rows find them. Without ids, rows must be in the same order, and
         are aligned by position unless the parameters choose another alignment.
     dictionary: the meaning of the columns, per column group or for the single table.
-    preparation: {'drop', 'mean', 'median'}, Preparation or sequence of it; how missing
-        values and categories are treated: a rule (see
+    preparation: {'drop', 'mean', 'median'}, Preparation or sequence of these; how
+        missing values and categories are treated: a rule (see
         :func:`~party_sdk.coordinator.option_parsing.preparations_by_rule`), or the
         preparation of each column group.
     evaluation: several numbers of clusters; the largest is that of ``params``.

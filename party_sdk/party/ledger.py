@@ -56,9 +56,7 @@ class Ledger:
         for entry in entries:
             is_receipt = entry["event"] == "receipt"
             if is_receipt and digests.get(_round_key(entry)) != entry["digest"]:
-                raise AuditBroken(
-                    f"Line {entry['number']} is for bytes that were never sent."
-                )
+                raise AuditBroken(f"Line {entry['number']} is for bytes never sent.")
         return entries
 
     def log_joining(self, digest: str) -> None:

@@ -344,7 +344,7 @@ class Party:
             watch.report_status(busy=task is not None)
             task = task or watch.fetch_task()
             if task is not None:
-                task = rounds.answer_and_await_next(party, task, admitted.data)
+                task = rounds.answer_and_await(party, task, admitted.data)
             elif watch.fetch_status().state is SessionState.COMPLETED:
                 break
         result = analyst.result(self.invitation.session)
@@ -658,9 +658,7 @@ def check_second_invitation(
             "(--home), or 'coterie party forget' the earlier one."
         )
     if (invitation.terms, invitation.coordinator) != (first.terms, first.coordinator):
-        raise GuardRefused(
-            "This invitation's terms differ from those that were accepted."
-        )
+        raise GuardRefused("This invitation's terms differ from the accepted ones.")
     if are_same_analyst(invitation.url, first.url):
         return
     if not accept_moved:
@@ -802,7 +800,5 @@ def merge_choices(
     }
     if changed | absent:
         names = ", ".join(sorted(changed | absent))
-        raise GuardRefused(
-            f"This party made different choices when it joined: {names}."
-        )
+        raise GuardRefused(f"This party joined with different choices: {names}.")
     return {**stored, **choices}

@@ -72,7 +72,7 @@ class Responder:
         round_key = self._state.round_key
         self._acknowledged = self.stored.ledger.has_receipt(round_key)
 
-    def answer_and_await_next(
+    def answer_and_await(
         self, party: engine.PartyEngine, task: bytes, data: DataSource
     ) -> bytes | None:
         """Answer a task, and return the next task.

@@ -200,13 +200,9 @@ def _project(member: Party, result: Result | None, data: DataSource) -> Points:
     from party_sdk.results.plots import project_rows
 
     if result is None:
-        raise NotReady(
-            "Rows can be plotted once there is a result: run to the end first."
-        )
+        raise NotReady("There is no result to plot yet: run to the end first.")
     if result.item_memberships is not None:
-        raise InvalidParameters(
-            "Objects with many items cannot be plotted on two axes."
-        )
+        raise InvalidParameters("Objects with many items cannot be plotted.")
     member.check_table(data)
     rows, labels = member.select_clustered(data, result.labels)
     return project_rows(

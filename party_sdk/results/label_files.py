@@ -202,8 +202,7 @@ def open_rows_to_draw(
 ) -> DataSource:
     """Open the rows of a session as numbers that can be plotted.
 
-    If there is a preparation, fields with levels are omitted and missing values become
-    means.
+    With a preparation, fields with levels are omitted; missing values become means.
 
     Raises InvalidData if the table cannot be read, or if it has no numeric field.
     """

@@ -75,8 +75,7 @@ class Comparison:
             n_labelled=n_rows,
             n_trained=self.trained.n_rows,
             outside=int(np.count_nonzero(of_rows > 0)) / n_rows,
-            # Of exchangeable rows, a proportion of 2 / (n + 1) is outside the range of
-            # a column.
+            # A fraction 2 / (n + 1) of exchangeable rows is outside a column's range.
             by_chance=min(1.0, 2 * width / (self.trained.n_rows + 1)),
             farthest=farthest if np.isfinite(farthest) else None,
             clusters=tuple(
@@ -109,9 +108,8 @@ class Comparison:
     def _count_outside(self) -> tuple[FloatArray, IntArray]:
         """Count the values of new rows that are outside the trained range.
 
-        The first array (n,) contains the proportion of each row's columns that are
-        outside. The second array (m,) contains the number of each column's rows that
-        are outside.
+        The first array (n,) has the proportion of each row's columns that are outside.
+        The second array (m,) has the number of each column's rows that are outside.
         """
         of_rows = np.full(self.table.n_rows, np.nan)
         of_columns = np.zeros(len(self.rows.columns), dtype=np.int64)
@@ -155,7 +153,7 @@ class NewRows:
         the trained range; NaN for rows without a label. None in a simulation.
     summary: statistics that describe no single row; None in a simulation, which does
         not store trained rows.
-    ids, naming: the ids of the rows, and the names of the columns that hold them.
+    ids, naming: the ids of the rows, and the names of the id columns.
     """
 
     labels: IntArray = field(repr=False)

@@ -51,7 +51,7 @@ class Result:
         around the centroids; 0 for columns of levels.
     item_memberships: float64 (n_clusters, n_columns) or None; how much each column
         belongs to each cluster, if columns are clustered too.
-    ids, naming: the ids of the rows, and the names of the columns that hold them.
+    ids, naming: the ids of the rows, and the names of the id columns.
     columns: the clustered columns, in the order of the session.
     figures: the quality measures of each run, if the protocol computes them.
     chosen: the index of the run that gave this result.

@@ -127,7 +127,7 @@ def frame_source(
 ) -> ArrowSource:
     """Wrap a pandas, polars or pyarrow table in memory as a source.
 
-    naming: columns that hold the row ids. An index level of a pandas table with one of
+    naming: columns with the row ids. An index level of a pandas table with one of
         these names is read as a column.
 
     Raises InvalidData if ``table`` has another type or a column cannot be read.
@@ -184,9 +184,7 @@ def _explain_unknown_kind(frame: Any) -> str:
                 f"{name!r}: its values are of several kinds, or of a kind that cannot be "
                 "read, such as sparse: convert the column to numbers."
             )
-    return (
-        "A column contains values of several kinds, or of a kind that cannot be read."
-    )
+    return "A column has values of several kinds, or of a kind that cannot be read."
 
 
 def file_source(

@@ -487,11 +487,10 @@ def detect_dialect(text: str, settings: Dialect) -> tuple[Dialect, list[str]]:
 
 
 def _first_row_is_header(text: str, dialect: Dialect) -> bool:
-    """Return whether the first row names the cells of the second.
+    """Return whether the first row names the cells of the second, which has a value.
 
-    The first row then contains no value, and the second at least one. The third has its
-    values below those of the second: otherwise the second row contains names, some of
-    which are numbers.
+    The first row has no value, and the third has its values below those of the second:
+    otherwise the second row has names, some of which are numbers.
     """
     names, *rows = [cells for _, cells in islice(_numbered_rows(text, dialect), 3)]
     if not rows or len(names) != len(rows[0]) or _has_value(names):
@@ -504,7 +503,7 @@ def _first_row_is_header(text: str, dialect: Dialect) -> bool:
 
 
 def split_into_rows(text: str, dialect: Dialect) -> list[list[str]]:
-    """Split a text into rows of cells without empty rows; the first holds the names."""
+    """Split a text into rows of cells without empty rows; the first contains the names."""
     return [cells for _, cells in _numbered_rows(text, dialect) if cells]
 
 
@@ -558,8 +557,7 @@ def count_titles(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of title rows above the column names.
 
     A title row fills at most half as many cells as the median row. The first row that
-    fills more contains the names; if it contains a number or a date, there are no
-    titles.
+    fills more has the names; if it contains a number or a date, there are no titles.
 
     rows: the first rows of a table; an empty cell is an empty text.
     """

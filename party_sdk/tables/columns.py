@@ -278,9 +278,9 @@ def _look_up(
 ) -> tuple[FloatArray, list[CellFault]]:
     """Return the value at each index, and the cells whose index has a problem."""
     lookup = np.array([*values, math.nan])
-    places = indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
-    wrong = np.flatnonzero(np.isin(places, list(problems))).tolist() if problems else ()
-    return lookup[places], [CellFault(row, problems[int(places[row])]) for row in wrong]
+    chosen = indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(np.isin(chosen, list(problems))).tolist() if problems else ()
+    return lookup[chosen], [CellFault(row, problems[int(chosen[row])]) for row in rows]
 
 
 def _parse_day(text: str) -> float:

@@ -38,7 +38,7 @@ from party_sdk.tables.cells import (
     read_number,
 )
 from party_sdk.tables.columns import Column, join_ids, to_texts
-from party_sdk.tables.guards import is_totals_label, lone_values
+from party_sdk.tables.guards import lone_values, marks_totals
 from party_sdk.tables.mapping import (
     MOST_LINES,
     ColumnMapping,
@@ -405,9 +405,7 @@ def _propose_mapping(
             column = column.model_copy(update=draft)
         columns.append(column)
     label_columns = dict.fromkeys([*ids, *free_columns[:1]])
-    totals = {
-        name: tuple(filter(is_totals_label, counts[name])) for name in label_columns
-    }
+    totals = {name: tuple(filter(marks_totals, counts[name])) for name in label_columns}
     format_description = source.format_description.items()
     layout = {n: v for n, v in format_description if n in {"sheet", "skip"}}
     return Proposal(
@@ -539,7 +537,7 @@ def _draft_cells(
         text: count
         for text, count in counts.items()
         if text not in codes - set(field.levels)
-        and not is_totals_label(text)
+        and not marks_totals(text)
         and fits_in_mapping(text)
     }
     draft: dict[str, Any] = {}

@@ -442,11 +442,11 @@ def find_forbidden_numbers(
     spread: Spread,
     allow: frozenset[str],
 ) -> list[tuple[int, int, str]]:
-    """Return (row, column index, problem) for each number in X that may not be sent."""
+    """Return (row, column index, problem) for each number in X that must not be sent."""
     faults: list[tuple[int, int, str]] = []
 
-    def report(index: int, wrong: Any, fault: str) -> None:
-        faults.extend((int(row), index, fault) for row in np.flatnonzero(wrong))
+    def report(index: int, is_faulty: Any, fault: str) -> None:
+        faults.extend((int(row), index, fault) for row in np.flatnonzero(is_faulty))
 
     suspect = (spread.magnitude > _MAX_INT) | np.array(
         [column.field is not None for column in columns]
@@ -471,7 +471,7 @@ def find_forbidden_numbers(
     return faults
 
 
-def is_totals_label(text: str) -> bool:
+def marks_totals(text: str) -> bool:
     """Return whether the text of a cell marks a row of totals."""
     return re.search(_TOTAL, text) is not None
 

@@ -425,9 +425,7 @@ def _validate(document: dict[str, Any], name: str) -> TableMapping:
     try:
         return TableMapping.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise InvalidData(
-            f"{name!r} is not a mapping: {_first_error(error)}."
-        ) from None
+        raise InvalidData(f"{name!r} is invalid: {_first_error(error)}.") from None
 
 
 def _first_error(error: ValidationError) -> str:

@@ -95,9 +95,7 @@ class ColumnSpool:
 
 def _report_full_disk(content: str) -> AbstractContextManager[None]:
     folder = Path(tempfile.gettempdir())
-    return report_full_disk(
-        folder, f"{content} go there; set TMPDIR to another folder."
-    )
+    return report_full_disk(folder, f"{content} go there; set TMPDIR to another one.")
 
 
 class ArrowIds(Sequence[str]):

@@ -279,8 +279,7 @@ def list_columns(path: Path, options: ReadOptions = DEFAULTS) -> list[str]:
 def first_rows(path: Path, options: ReadOptions) -> tuple[list[str], list[list[str]]]:
     """Return column names and the first five rows, as a preview for the operator.
 
-    The preview has at most 40 columns, and none that identify the rows or might contain
-    ids.
+    The preview has at most 40 columns, none of which are or might be ids.
     """
     ids = options.id_columns
     with open_source(path, replace(options, columns=None, schema=None)) as source:

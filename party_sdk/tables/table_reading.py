@@ -205,7 +205,7 @@ def _build_columns(
             "identifies the rows, but not change its levels, unit or codes."
         )
     return [
-        replace(  # codes of missing values are gone from cells that the mapping changed
+        replace(  # a mapping removes missing codes from the cells that it changes
             column,
             codes=frozenset() if mapping.changes(column.name) else column.codes,
             header=mapping.source_of(column.name),
@@ -257,17 +257,17 @@ class TableReading:
                 if column.type == "words":  # words such as "total" mark a row of totals
                     rows = (begin + guards.find_totals(to_texts(piece))).tolist()
                     self._named_totals.setdefault(column.name, []).extend(rows)
-            X, wrong = self._convert_cells(batch)
-            bad_cells = {(row, index) for row, index, _, _ in wrong}
+            X, faults = self._convert_cells(batch)
+            bad_cells = {(row, index) for row, index, _, _ in faults}
             spread = guards.Spread.measure(X)
-            wrong += [
+            faults += [
                 (row, index, fault, _add_bounds(self._columns[index], fault))
                 for row, index, fault in guards.find_forbidden_numbers(
                     self._columns, X, spread, self._allow
                 )
                 if (row, index) not in bad_cells
             ]
-            for row, index, fault, kind in wrong:
+            for row, index, fault, kind in faults:
                 self._add_problem(begin + row, self._columns[index].name, fault)
                 if fault != HEADER:
                     cells = (batch.unmapped or batch.cells)[index]
@@ -312,15 +312,15 @@ class TableReading:
         problem.
         """
         X = np.empty((len(batch.cells[0]), len(batch.cells)), order="F")
-        wrong = []
+        unreadable = []
         pairs = zip(self._columns, batch.cells, strict=True)
         for index, (column, piece) in enumerate(pairs):
             X[:, index], faults = to_numbers(column, piece)
             for row, problem in faults:
-                wrong.append((row, index, problem, _describe_fault(column)))
+                unreadable.append((row, index, problem, _describe_fault(column)))
                 self._n_unreadable[index] += np.isnan(X[row, index])
             self._code_counts[index] += count_codes(column, piece)
-        return X, wrong
+        return X, unreadable
 
     def _add_value(self, row: int, index: int, kind: str, text: str) -> None:
         """Count the value of a wrong cell, grouped by ``kind`` of problem."""

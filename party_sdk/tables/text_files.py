@@ -440,9 +440,8 @@ def _find_encoding(path: Path, head: bytes) -> str:
             return encoding
     if b"\0" in head[:4096]:
         raise InvalidData(
-            "The file contains NUL bytes: it is not a readable text. Text in UTF-16 "
-            "without a byte order mark is read with --csv encoding=utf-16-le (or "
-            "utf-16-be)."
+            "The file contains NUL bytes, so it is not text. UTF-16 text without a byte "
+            "order mark is read with --csv encoding=utf-16-le (or utf-16-be)."
         )
     # Text in another encoding is rarely valid UTF-8 by chance. If only some lines are
     # invalid, two files were probably joined. Read as UTF-8, the invalid lines are

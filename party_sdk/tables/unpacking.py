@@ -79,7 +79,7 @@ class Unpacked(_Message):
 
     names, kinds: names of all columns of the file, and the kind of value in each.
     columns: for each column of the copy, its index among all columns.
-    is_text: whether columns of texts may in fact hold numbers or dates.
+    is_text: whether columns of texts may in fact contain numbers or dates.
     first: number of the first row.
     empty: numbers of empty rows, which are left out.
     format: the part of the file that was read, such as its sheet.
@@ -368,9 +368,7 @@ def unpack_statistics(question: Question, copy: Path) -> Unpacked:
             names, _iterate_rows(chain([first], pieces), question), copy, numeric
         )
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError):
-        raise InvalidData(
-            f"{path.name!r} is not a readable {path.suffix} file."
-        ) from None
+        raise InvalidData(f"{path.suffix} file {path.name!r} cannot be read.") from None
 
 
 def read_labels(path: Path) -> Labels:

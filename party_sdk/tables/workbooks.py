@@ -76,8 +76,7 @@ _UNREADABLE: Final = (
 def read_marks(path: Path, sheet: str) -> SheetMarks:
     """Read the marks of a sheet.
 
-    Raises InvalidData if the sheet is unreadable, or if cells far away make it too
-    large.
+    Raises InvalidData if the sheet is unreadable, or too large because of distant cells.
     """
     try:
         with ZipFile(path) as book, book.open(_sheet_part(book, sheet)) as content:

@@ -201,11 +201,7 @@ SORTED = pytest.mark.filterwarnings("ignore:The clusters follow the institutions
         (FederatedKMeans(3), [X], "two parties or more"),
         (FederatedKMeans(3, layout="row"), ROWS, "layout is 'rows' .* not 'row'"),
         (FederatedKMeans(3, layout=(2, 2)), ROWS, "4 slots, and there are 2 tables"),
-        (
-            FederatedKMeans(3, layout=(200, 1)),
-            X,
-            "150 rows cannot be split into 200 row groups",
-        ),
+        (FederatedKMeans(3, layout=(200, 1)), X, "150 rows cannot be split into 200"),
         (FederatedKMeans("many", layout="rows"), ROWS, "n_clusters: give a whole n"),
         (FederatedKMeans(3, params={"scalin": "none"}), ROWS, "mean 'scaling'"),
         (FederatedKMeans(3, protocol="fccm"), ROWS, "are dc, llf, omnifc, pqmds"),

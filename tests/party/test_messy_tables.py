@@ -230,10 +230,7 @@ def test_a_sheet_is_read_that_begins_below_or_is_one_of_two(tmp_path: Path) -> N
 REFUSABLE: dict[str, tuple[str | bytes, str]] = {
     "a NUL byte": (b"id,x\na,1\nb\0,2\n", "NUL bytes"),
     "gzip": (b"\x1f\x8b\x08", "is a gzip file: unpack it"),
-    "thousands": (
-        lines('a,"1,234.5",2', *ROWS),
-        "line 2, x: '9,999.9' is not a number",
-    ),
+    "thousands": (lines('a,"1,234.5",2', *ROWS), "2, x: '9,999.9' is not a number"),
     "thousands in German": (
         lines("a;1.234,5;2", "b;2,5;3", "c;3,5;5", header="id;x;y"),
         "line 2, x: '9.999,9' is not a number: write thousands without separators",

@@ -213,18 +213,16 @@ def test_an_order_reads_its_table_by_its_mapping(online: Terminal, table: Path) 
     files.take()
     here = Home(path=home, asker=OrderAsker(files))
     with pytest.raises(DecisionPending):
-        here.with_stored_mapping(files.stored, named_table)
+        here.map_spec(files.stored, named_table)
     asked = files.question()
     assert asked.kind is QuestionKind.MAPPING
     assert "x: unit; y: levels" in asked.sentence
     assert "geheimwort" not in asked.model_dump_json()
     PartyOrder(home, session, "r1c1").answer(asked.id, yes=True)
     files.take()
-    chosen = here.with_stored_mapping(files.stored, named_table).options.mapping
+    chosen = here.map_spec(files.stored, named_table).options.mapping
     assert chosen == named_table.options.mapping
-    chosen = here.with_stored_mapping(
-        files.stored, named_table.with_mapping(None)
-    ).options.mapping
+    chosen = here.map_spec(files.stored, named_table.with_mapping(None)).options.mapping
     assert chosen == other
 
 

@@ -83,9 +83,7 @@ def answered(status: int, content: bytes, media_type: str = PROBLEM) -> httpx.Re
 
 @pytest.mark.parametrize("key", ["ck_ü", "ck_1\n", "ck_\x00"])
 def test_a_key_that_cannot_travel_is_refused_before_it_is_sent(key: str) -> None:
-    with pytest.raises(
-        Unauthenticated, match="characters that are not allowed in a key"
-    ):
+    with pytest.raises(Unauthenticated, match="contains invalid characters"):
         bearer_header(key)
     assert bearer_header("") == bearer_header(None) == {}
 

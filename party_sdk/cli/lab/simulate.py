@@ -47,9 +47,7 @@ def simulate(
     ] = None,
     column_groups: Annotated[
         int | None,
-        option(
-            "Number of column groups: each has different features.", low=1, high=1000
-        ),
+        option("Number of column groups with different features.", low=1, high=1000),
     ] = None,
     params: Param = (),
     choose: Choose = None,

@@ -262,9 +262,7 @@ def check(
     policy = policy_with_guards(home.folder, {})
     offer = own_home.fetch_offer(invitation, policy)
     terms, slot = offer.terms, offer.invitation.slot
-    rows = own_home.with_stored_mapping(
-        own_home.stored_session(terms.session, slot), rows
-    )
+    rows = own_home.map_spec(own_home.stored_session(terms.session, slot), rows)
     if not rehearse:
         report = rows.check_table(terms, slot)
         return report_output(report, fails=bool(report.problems))

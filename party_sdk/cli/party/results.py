@@ -223,8 +223,8 @@ def new_rows_lines(summary: "NewRowsSummary") -> Iterator[str]:
 
     if n_left := summary.n_rows - summary.n_labelled:
         yield f"without a label, because a value is missing: {n_left} rows"
-    usual = f"by chance at most {format_percent(summary.by_chance)} on average"
-    yield f"outside the range of your trained rows: {format_percent(summary.outside)} ({usual})"
+    expected = f"by chance at most {format_percent(summary.by_chance)} on average"
+    yield f"outside the range of your trained rows: {format_percent(summary.outside)} ({expected})"
     shares = [
         [
             f"cluster {share.cluster}",

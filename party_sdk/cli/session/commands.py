@@ -331,9 +331,7 @@ def list_sessions(
     if not sessions:
         is_filtered = any((state, owner, since))
         message = (
-            "No session matches."
-            if is_filtered
-            else "There are no sessions of this key."
+            "No session found." if is_filtered else "There are no sessions of this key."
         )
         say(message, err=True)
     rows = [[*_HEADER, *_TIMES], *map(_session_cells, sessions)] if sessions else []

@@ -55,9 +55,8 @@ if TYPE_CHECKING:
 Invitations: TypeAlias = Annotated[
     Path | None,
     option(
-        "Folder for the invitations, each with a letter (Markdown) to its party; by "
-        "default the current one. With --json, invitations are printed unless a folder "
-        "is named.",
+        "Folder for invitations and letters (Markdown) to their parties; by default the "
+        "current one. With --json, invitations are printed unless a folder is named.",
         "--invitations",
         type=FOLDER,
     ),

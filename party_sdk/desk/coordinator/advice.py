@@ -52,9 +52,7 @@ def _parse_situation(form: Form) -> Situation:
     for name, question in QUESTIONS.items():
         answer = form.get(name) or question.default
         if question.answers and answer not in question.answers:
-            raise InvalidParameters(
-                f"{name} must be one of {', '.join(question.answers)}."
-            )
+            raise InvalidParameters(f"{name} is one of {', '.join(question.answers)}.")
         answers[name] = answer
     parties = parse_number(answers["parties"].strip(), "parties", 2)
     if parties >= MAX_GROUP_SLOTS:

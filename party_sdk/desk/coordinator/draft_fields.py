@@ -62,7 +62,7 @@ def build_screen(draft: Draft, trusted: TrustedInstitutions, number: int) -> Scr
         for name, why in draft.wrong.items()
         if screen_number_of(name) == number
     )
-    usual = {"more": (), "slots": (), "wrong_slots": "", "keys": None, "columns": ()}
+    defaults = {"more": (), "slots": (), "wrong_slots": "", "keys": None, "columns": ()}
     return Screen(
         "desk/new.html.j2",
         number=number,
@@ -73,7 +73,7 @@ def build_screen(draft: Draft, trusted: TrustedInstitutions, number: int) -> Scr
         hidden=tuple(draft.hidden_fields(number)),
         errors=tuple(errors),
         earlier=draft.get("from"),
-        **(usual | content),
+        **(defaults | content),
     )
 
 
@@ -328,7 +328,7 @@ def _other_file_fields(draft: Draft, number: int) -> Iterator[FormField]:
 def build_match_key_content(draft: Draft, field: FormField) -> dict[str, Any]:
     """Return the draft's match keys, or keys proposed from a table, with previews.
 
-    field: the form field of the parameter that holds the match keys.
+    field: the form field of the parameter with the match keys.
 
     Returns dict[str, Any]: ``table`` is the form field for the table. ``field`` is the
     form field for the keys, with one key per line. ``lines`` contains a preview of each

@@ -79,8 +79,8 @@ class AddressedParty(PartyOrder):
     @property
     def labels_path(self) -> Path:
         """Return the path of the file to which the party writes its labels."""
-        usual = self.home / "labels" / f"{self.file_stem}.csv"
-        return self.current_order.labels or usual
+        default = self.home / "labels" / f"{self.file_stem}.csv"
+        return self.current_order.labels or default
 
     @property
     def has_result(self) -> bool:

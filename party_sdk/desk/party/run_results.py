@@ -243,8 +243,8 @@ def _describe_new_rows(party: AddressedParty, table_form: TableForm) -> dict[str
     table = table.with_mapping(party.stored.mappings.for_new_rows())
     if not table_form.checked and party.table is not None:  # preset the run's ids
         names = list_columns(Path(table.path), table.options)
-        usual = tuple(name for name in party.table.id_column if name in names)
-        table_form = replace(table_form, ids=usual)
+        id_columns = tuple(name for name in party.table.id_column if name in names)
+        table_form = replace(table_form, ids=id_columns)
     fields = slot_fields_of(party.terms(), party.slot)
     fields, columns = fields.of_new_rows(party.stored.load_identity().columns)
     return describe_table(

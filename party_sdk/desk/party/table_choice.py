@@ -46,7 +46,7 @@ _NUMBERS: Final = {
     IDS_PER_ROW: (inf, "a number of at least 0, such as 12."),
 }
 """For each numeric limit: its maximum, and a description of valid input."""
-_USUAL_QUOTA: Final = "The most ids that another party may bring for each of your rows."
+_QUOTA_HINT: Final = "The most ids that another party may bring for each of your rows."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,12 +173,12 @@ def post_order(request: Request) -> Response:
     choices = read_limits(typed_limits(party, table_form))
     ids_per_row = choices.pop(IDS_PER_ROW, None)  # None: the policy's value
     # reset explicitly, because a party that continues would keep earlier choices
-    usual: dict[str, Any] = {name: False for name in order.choices if name in LIMITS}
-    if SUMS_LIMIT in usual:
-        usual[SUMS_LIMIT] = read_policy(party.home).sums_limit
+    defaults: dict[str, Any] = {name: False for name in order.choices if name in LIMITS}
+    if SUMS_LIMIT in defaults:
+        defaults[SUMS_LIMIT] = read_policy(party.home).sums_limit
     update = {
         "table": table,
-        "choices": {**usual, **choices},
+        "choices": {**defaults, **choices},
         "ids_per_row": ids_per_row,
         "labels": party.labels_path,
         "notify": table_form.addresses(),
@@ -224,7 +224,7 @@ def limit_fields(party: AddressedParty, table_form: TableForm) -> FieldGroup:
     if check_terms(terms).selects_rows and shares_rows(terms, party.slot):
         quota = read_policy(party.home).ids_per_row
         needs = explain_quota(count_match_keys(terms, party.slot), quota)
-        numbers[IDS_PER_ROW] = (_USUAL_QUOTA, needs)
+        numbers[IDS_PER_ROW] = (_QUOTA_HINT, needs)
     fields += [
         FormField(
             name=name,

@@ -252,8 +252,8 @@ def _find_option(cell: LevelProposal, mapping: ColumnMapping) -> str:
 
 def _options_of(column: ColumnProposal) -> dict[str, str]:
     levels = column.levels or (("yes", "no") if column.type == "boolean" else ())
-    usual = {_AS_WRITTEN: "as it is", _NONE: "no value"}
-    return usual | {f"{_LEVEL}{level}": level for level in levels}
+    options = {_AS_WRITTEN: "as it is", _NONE: "no value"}
+    return options | {f"{_LEVEL}{level}": level for level in levels}
 
 
 def _read_column_fields(form: Form, base: TableMapping) -> dict[str, Any]:
@@ -351,8 +351,6 @@ def _read_omitted(text: str) -> dict[str, list[str]]:
     for line in filter(str.strip, text.splitlines()):
         name, sign, value = line.partition("=")
         if not sign:
-            raise InvalidData(
-                "Rows to leave out by a cell: Column = cell, one per line."
-            )
+            raise InvalidData("Rows to omit by a cell: Column = cell, one per line.")
         cells.setdefault(name.strip(), []).append(value.strip())
     return cells

@@ -99,14 +99,8 @@ def test_all_protocols_that_fit_are_tried_and_the_others_named(
     [
         (("--n-clusters", "few"), "no range such as 2..8"),
         (("--protocol", "unknown"), "Known protocols: "),
-        (
-            ("--protocol", "dc", "--layout", "1x9"),
-            "4 columns cannot be split into 9 column",
-        ),
-        (
-            ("--protocol", "dc", "--layout", "99x1"),
-            "60 rows cannot be split into 99 row",
-        ),
+        (("--protocol", "dc", "--layout", "1x9"), "4 columns cannot be split into 9"),
+        (("--protocol", "dc", "--layout", "99x1"), "60 rows cannot be split into 99"),
         (("--protocol", "dc", "--param", "llf.scaling=none"), "'llf' is not compared"),
         (("--protocol", "dc", "--param", "odd=1"), "odd: "),
         (("--protocol", "dc", "--choose", "beauty"), "davies_bouldin"),

@@ -85,9 +85,7 @@ class AtHome(Session):
 
     def ask_party(self, slot: str, task: bytes) -> engine.TaskOutcome:
         if slot == self.slot:
-            self.responder.answer_and_await_next(
-                self.party(slot), task, self.data[slot]
-            )
+            self.responder.answer_and_await(self.party(slot), task, self.data[slot])
             stage = packets.parse(task).address.stage
             self.recorded[stage] = bool(self.uses)
         return super().ask_party(slot, task)
