@@ -153,7 +153,7 @@ def create_app(
     )
     errors.install_exception_handlers(app)
     _extend_openapi(app)
-    # # Each middleware wraps those that were added before it, so the log is outermost.
+    # Each middleware wraps those that were added before it, so the log is outermost.
     app.add_middleware(RequestLimits, settings=settings)
     app.add_middleware(RequestLog, metrics=metrics)
     for router in ROUTERS:

@@ -23,7 +23,7 @@ from coterie.build import find_migrations, find_schema
 if TYPE_CHECKING:
     from alembic.config import Config
 
-# # Clocks: the rest of the service gets the time of day from one of these.
+# Clocks: the rest of the service gets the time of day from one of these.
 
 
 class Clock(Protocol):

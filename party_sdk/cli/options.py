@@ -321,7 +321,7 @@ class ReadingOptions:
 
 @dataclass(frozen=True)
 class TableOptions(ReadingOptions):
-    """Options that name a party's own table, and for reading it."""
+    """Options for a party's own table, and for reading it."""
 
     data: Annotated[
         Path | None,

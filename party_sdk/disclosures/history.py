@@ -54,7 +54,7 @@ from party_sdk.home.policy import Policy
 
 _USES, _ROWS = "uses", "rows"
 _BUCKETS: Final = 256
-"""The number of sums of hashed cells that are stored of a column to compare it."""
+"""The number of sums of hashed cells that are stored per column, for comparisons."""
 
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 

@@ -77,8 +77,8 @@ def site_warnings(own_sizes: Sequence[int], sizes: Sequence[int]) -> Iterator[st
     own_sizes, sizes: the number of own rows, and of all parties' rows, in each cluster.
 
     A cluster of n rows with only own rows, or without any, is reported if this would
-        happen by chance less than once in a million times: if a proportion q of all
-        rows is its own, the probabilities are q^n and (1 - q)^n.
+    happen by chance less than once in a million times: if a proportion q of all rows
+    is the party's, the probabilities are q^n and (1 - q)^n.
     """
     total, n_own = sum(sizes), sum(own_sizes)
     if not 0 < n_own < total:

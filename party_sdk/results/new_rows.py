@@ -187,7 +187,7 @@ class NewRows:
         )
 
     def save(self, path: str | Path) -> Path:
-        """Write all columns, as CSV, Parquet or Excel by the extension."""
+        """Write labels and figures, as CSV, Parquet or Excel by the extension."""
         return write_labels(
             Path(path), self.labels, self.ids, self.naming, self._columns
         )

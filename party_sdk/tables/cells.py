@@ -115,7 +115,7 @@ def _parse_setting(name: str, value: str) -> Any:
     value = _DELIMITERS.get(value, value) if name == "delimiter" else value
     pattern, description = _SETTINGS.get(name, (".*", ""))
     if not re.fullmatch(pattern, value, re.DOTALL):
-        raise InvalidParameters(f"--csv {name} must be {description}.")
+        raise InvalidParameters(f"--csv {name} must be {description}")
     return int(value) if name == "skip" else value
 
 

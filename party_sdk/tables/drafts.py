@@ -815,7 +815,7 @@ def draft_options(
 
     Raises InvalidData if the table cannot be read or no column can be clustered.
     """
-    # # row numbers are not an error here: they become the ids or are left out
+    # row numbers are not an error here: they become the ids or are left out
     options = replace(options, allow=(*options.allow, "running-number"))
     with open_source(table, options) as source:
         report = _read_report(source, table, options)

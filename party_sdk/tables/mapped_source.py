@@ -197,7 +197,7 @@ class MappedSource(Source):
     ) -> None:
         self._source, self._options, self._mapping = source, options, mapping
         headers = source.names.all
-        # # a column that is not read may be absent, because new rows have no outcome
+        # a column that is not read may be absent, because new rows have no outcome
         required = {*(options.columns or mapping.columns), *options.id_columns}
         self._session_names = {
             header: name

@@ -366,7 +366,7 @@ def parse_mapping(content: bytes, name: str) -> TableMapping:
     Raises InvalidData if it is not a valid mapping.
     """
     if len(content) > MOST_BYTES:
-        raise InvalidData(f"{name!r} is no mapping: it has more than 4 MiB.")
+        raise InvalidData(f"{name!r} is not a mapping: it has more than 4 MiB.")
     try:
         document = tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError:
@@ -384,7 +384,7 @@ def parse_mapping_json(text: str, name: str) -> TableMapping:
     Raises InvalidData if it is not a valid mapping.
     """
     if len(text) > MOST_BYTES:
-        raise InvalidData(f"{name!r} is no mapping: it has more than 4 MiB.")
+        raise InvalidData(f"{name!r} is not a mapping: it has more than 4 MiB.")
     try:
         document = json.loads(text)
     except (RecursionError, ValueError):

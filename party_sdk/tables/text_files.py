@@ -307,7 +307,7 @@ class _LineIndex:
         return first[is_closed], closed[last[is_closed]]
 
 
-# # DuckDB, which can open no other file and no network connection
+# DuckDB, which can open no other file and no network connection
 #
 # The file's name is passed as a parameter, and columns are named by position, so nothing
 # from an operator's file becomes SQL.

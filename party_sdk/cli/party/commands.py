@@ -119,7 +119,7 @@ class JoiningOptions(HomeOptions):
     patience: Annotated[
         float,
         option(
-            "The seconds for which to try again while the analyst cannot be reached.",
+            "How many seconds to keep trying while the analyst cannot be reached.",
             low=0,
         ),
     ] = 300.0

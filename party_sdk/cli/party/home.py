@@ -103,7 +103,7 @@ def _show_session(home: "Home", stored: "PartySession") -> Output:
         else:
             yield from roster_lines(roster)
         if consent is None or consent.withdrawn_at:
-            yield "You have not accepted the sheet."
+            yield "You currently accept nothing."
         else:
             yield f"accepted {consent.at:%Y-%m-%d %H:%M}: the sheet {consent.sheet}"
         yield from (request.line for request in requests)

@@ -92,7 +92,7 @@ def create(
         option(
             "What ids look like, e.g. KV-99999999: 9 is a digit, A a letter. Once for "
             "each id column; 'coterie table --id-patterns' drafts it. Each party "
-            "compares its own.",
+            "compares its ids at home.",
             "--id-pattern",
             metavar="PATTERN",
         ),
