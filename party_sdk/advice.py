@@ -53,8 +53,8 @@ _LEGEND: Final = (
 )
 
 _MIXED: Final = (
-    "With a dictionary, numbers, yes-or-no answers and levels are clustered together: "
-    "numbers count in standard deviations; two answers or two levels are 1 apart."
+    "With a dictionary, numbers, yes-or-no fields and categories are clustered "
+    "together: numbers in standard deviations; two answers or two levels are 1 apart."
 )
 
 
@@ -87,11 +87,11 @@ QUESTIONS: Final[Mapping[str, Question]] = {
         "no",
     ),
     "data": Question(
-        "What kind of data is it?",
+        "What are the data?",
         {
-            "numeric": "measurements, yes-or-no answers and levels",
+            "numeric": "measurements, yes-or-no fields and categories",
             "counts": "counts of objects and items",
-            "categories": "levels, such as answers to a questionnaire",
+            "categories": "categories, such as answers to a questionnaire",
         },
         "numeric",
     ),

@@ -532,7 +532,7 @@ def _find_delimiter(lines: Sequence[str], quote: str) -> str:
     """Return the delimiter that splits most lines into the same number of cells.
 
     The line of column names should have as many cells, too: in rows of numbers, decimal
-        commas look as regular as the semicolons between the numbers.
+    commas look as regular as the semicolons between the numbers.
     """
     scores = {}
     for delimiter in (",", ";", "\t", "|"):

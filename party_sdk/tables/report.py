@@ -51,7 +51,7 @@ class CellProblem(BaseModel, frozen=True):
     """The wrong values of one column that share the same problem.
 
     The values come from cells: they may be shown on the operator's own terminal and
-        desk, but must not be written to a log, file or message.
+    desk, but must not be written to a log, file or message.
 
     values: pairs of a value and its number of rows, the most frequent value first.
     n_rows: number of rows with a wrong value, including values that are not listed.
@@ -121,7 +121,7 @@ class KeyPreview(BaseModel, frozen=True):
     """A match key, and how well it would identify the rows of one table.
 
     The first values come from cells: they may be shown on the operator's own terminal
-        and desk, but must not be written to a log, file or message.
+    and desk, but must not be written to a log, file or message.
 
     n_filled: number of rows that have a value of the key.
     n_unique: number of rows with a value that no other row has.

@@ -47,8 +47,8 @@ class Spool:
         """Yield the rows in batches of at most ``BATCH_ROWS``.
 
         Each batch is a private memory map: the caller may overwrite it without changing
-            the file. The memory of a batch is freed with the batch, whereas a map of
-            the whole file would count as memory of this process.
+        the file. The memory of a batch is freed with the batch, whereas a map of
+        the whole file would count as memory of this process.
         """
         for begin in range(0, self.n_rows, BATCH_ROWS):
             yield np.memmap(

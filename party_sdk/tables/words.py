@@ -84,7 +84,7 @@ def interpret_initials(
     """Interpret letters as initials of the words for ``meanings`` in one language.
 
     Letters depend on each other: next to H for hombre, M means mujer, not man. Among
-        all languages, only the readings that explain the most letters are returned.
+    all languages, only the readings that explain the most letters are returned.
 
     letters: letters in the form that :func:`fold` returns.
     """

@@ -24,8 +24,8 @@ _MAX_FIELDS: Final = 12
 def one_cluster_warning(where: str = "") -> str:
     """Return a warning that the gap statistic favours a single cluster."""
     return (
-        f"no clusters: {where}the gap statistic says that all rows are one cluster; "
-        "the clusters found are parts of it"
+        f"no clusters: {where}the gap statistic says that all rows are one cluster; the "
+        "clusters found are parts of it"
     )
 
 
