@@ -99,11 +99,11 @@ def test_a_coordinator_notices_changed_terms_and_parties_a_forged_digest(
         coordinator.create_session("wards", Dummy(), PARTS.layout)
     monkeypatch.setattr(HttpAnalyst, "put_session", forged)
     session = coordinator.create_session("wards", Dummy(), PARTS.layout)
-    with pytest.raises(AgreementMismatch, match="than the coordinator signed"):
+    with pytest.raises(AgreementMismatch, match="that the coordinator signed"):
         Party.join(
             session.invite()[A], policy=ACCEPTING, home=home / A, analyst=api.connect()
         )
-    with pytest.raises(AuditBroken, match="other terms than yours"):
+    with pytest.raises(AuditBroken, match="terms other than yours"):
         session.audit()
 
 

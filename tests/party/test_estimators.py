@@ -198,7 +198,7 @@ SORTED = pytest.mark.filterwarnings("ignore:The clusters follow the institutions
     [
         (FederatedKMeans(3), ROWS, "different columns: pass a layout"),
         (FederatedKMeans(3), X, r"choose how many, as in layout=\(3, 1\)"),
-        (FederatedKMeans(3), [X], "two parties or more"),
+        (FederatedKMeans(3), [X], "two or more parties"),
         (FederatedKMeans(3, layout="row"), ROWS, "layout is 'rows' .* not 'row'"),
         (FederatedKMeans(3, layout=(2, 2)), ROWS, "4 slots, and there are 2 tables"),
         (FederatedKMeans(3, layout=(200, 1)), X, "150 rows cannot be split into 200"),

@@ -232,7 +232,7 @@ def test_packages_of_protocols_are_no_guard() -> None:
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     policy_file(tmp_path).write_bytes(b"\xff\xfe")
-    with pytest.raises(InvalidParameters, match="no text in UTF-8"):
+    with pytest.raises(InvalidParameters, match="not text in UTF-8"):
         read_policy(tmp_path)
 
 

@@ -387,7 +387,7 @@ def test_uploads_over_the_quota_are_refused_without_a_trace(
         stored, over = (A, B) if both[0].is_success else (B, A)
         before = api.stored()
         assert refused(session.put(over, content[over])) == (
-            f"The open sessions of this coordinator hold {len(content[stored])} bytes; "
+            f"The open sessions of this coordinator store {len(content[stored])} bytes; "
             f"{len(content[over])} more do not fit into the quota of {QUOTA}."
         )
         assert api.stored() == before

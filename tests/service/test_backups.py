@@ -219,7 +219,7 @@ def test_an_analyst_that_is_there_is_never_written_over(
     assert "analyst exists here already" in refused(api.service.settings, copy)
     assert api.stored() == before
     key = load_or_create_identity(place.identity_path).key
-    assert "holds another key" in refused(place, copy)
+    assert "contains another key" in refused(place, copy)
     assert load_or_create_identity(place.identity_path).key == key
     place.identity_path.unlink()
     FileBlobStore(place.data_dir / "blobs").write_mark("of another database")

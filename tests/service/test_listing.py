@@ -128,7 +128,7 @@ def test_every_filter_holds_alone_and_together_for_every_reader(
     assert [line["id"] for line in json.loads(done.stdout)] == [late.id]
     assert "1 more" not in run(list_sessions, "--limit", "2").stdout
     assert len(run(list_sessions, "--limit", "2").stdout.splitlines()) == 3
-    assert "No session fits" in run(list_sessions, "--state", "failed").stderr
+    assert "No session found" in run(list_sessions, "--state", "failed").stderr
 
 
 def test_a_filter_that_fits_nothing_is_refused(api: Api) -> None:

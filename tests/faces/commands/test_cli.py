@@ -93,13 +93,13 @@ def test_who_opens_a_session_of_many_rows_is_told_what_it_takes(
     create = ("session", "create", "Large", "--protocol", "omnifc")
     given = ("--clusters", 2, *(f"--party={name}" for name in "abc"))
     refused = online(*create, *given, "--rows", 50_000, expect=5)
-    assert "omnifc ends at 10,000 rows" in refused.stderr
+    assert "omnifc takes at most 10,000 rows" in refused.stderr
     assert "landmarks" in refused.stderr
     assert "Large" not in online("session", "list").stdout
-    assert "ends at" not in online(*create, *given, "--rows", 5_000).stderr
+    assert "takes at most" not in online(*create, *given, "--rows", 5_000).stderr
     again = online(*create, *given, expect=5)
-    assert "a.invitation is in . already" in again.stderr
-    assert "ends at" not in online(*create, *given, "--invitations", "b").stderr
+    assert "already contains a.invitation" in again.stderr
+    assert "takes at most" not in online(*create, *given, "--invitations", "b").stderr
     assert online("session", "list").stdout.count("Large") == 2
 
 

@@ -90,14 +90,14 @@ def test_all_protocols_that_fit_are_tried_and_the_others_named(
     advised = {name for name, known in catalogue.catalogue().items() if known.methods}
     assert tried | left.keys() == advised
     assert {"dc", "llf", "omnifc"} <= tried
-    assert "below 0" in left["fccm"]
+    assert "negative numbers" in left["fccm"]
     assert "split columns" in left["pqmds"]
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--n-clusters", "few"), "no range such as 2..8"),
+        (("--n-clusters", "few"), "a range such as 2..8"),
         (("--protocol", "unknown"), "Known protocols: "),
         (("--protocol", "dc", "--layout", "1x9"), "4 columns cannot be split into 9"),
         (("--protocol", "dc", "--layout", "99x1"), "60 rows cannot be split into 99"),

@@ -166,7 +166,7 @@ def test_nothing_is_guessed_to_be_an_outcome(tmp_path: Path) -> None:
         "born": "leave-out",
     }
     assert draft.reasons.keys() == {"ward", "remark", "running", "empty", "born"}
-    assert "years of two digits" in draft.reasons["born"]
+    assert "two-digit years" in draft.reasons["born"]
     assert "more than 50" in draft.reasons["remark"]
     assert "rise row by row" in draft.reasons["running"]
     assert "no value" in draft.reasons["empty"]
@@ -227,10 +227,10 @@ def test_an_option_that_does_not_fit_writes_nothing(
     [
         ("", "needs a column 'name'"),
         ("unit,type\nmg/l,number\n", "needs a column 'name'"),
-        ("name,name\na,b\n", "no column twice"),
+        ("name,name\na,b\n", "distinct column names"),
         ("name,rolle\na,cluster\n", "has a column 'rolle'.*Did you mean 'role'"),
         ("name,role\n,\n", "has no variables"),
-        ('name,role\n"a,cluster\n', "no CSV file"),
+        ('name,role\n"a,cluster\n', "not a CSV file"),
         (f"name,levels\na,{'x' * 200_000}\n", "131,072"),
     ],
 )

@@ -70,7 +70,7 @@ def test_https_to_a_port_without_tls_is_told_at_once(analyst: Analyst) -> None:
     secure = analyst.url.replace("http:", "https:")
     with (
         connect(secure, patience=300) as secured,
-        pytest.raises(InvalidParameters, match="speaks no TLS"),
+        pytest.raises(InvalidParameters, match="does not speak TLS"),
     ):
         secured._transport.send("GET", "/healthz", headers={})
 
@@ -84,10 +84,10 @@ def test_https_to_a_port_without_tls_is_told_at_once(analyst: Analyst) -> None:
         ("127.0.0.1", "write https://127.0.0.1."),
         ("[::1]:8443", "write https://[::1]:8443."),
         ("ftp://analyst.example", "write https://analyst.example."),
-        ("https:analyst.example", "is no address"),
-        ("https://", "is no address"),
-        ("https://[", "is no address"),
-        ("my analyst", "is no address"),
+        ("https:analyst.example", "is not an address"),
+        ("https://", "is not an address"),
+        ("https://[", "is not an address"),
+        ("my analyst", "is not an address"),
         ("https://analyst.example#coterie-1/x", "before its '#'"),
         ("https://analyst.example@127.0.0.1:1", "what follows the '@'"),
         ("https://user:word@analyst.example", "what follows the '@'"),

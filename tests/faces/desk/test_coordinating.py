@@ -75,7 +75,7 @@ def test_a_changed_analyst_key_needs_confirmation(
     pin_analyst(browser.desk.home, analyst.url, "0" * 64)
     form = {"url": analyst.url, "key": analyst.key}
     page = browser.post("/sessions/-/analyst", form)
-    assert "shows the key" in wrong(page)["url"]
+    assert "has the key" in wrong(page)["url"]
     assert not browser.desk.connection.key
     again = browser.post("/sessions/-/analyst", {**form, "changed": "yes"})
     assert again.status_code == 303

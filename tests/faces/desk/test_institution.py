@@ -21,7 +21,7 @@ def test_the_first_page_asks_for_the_name_until_there_is_one(
     nameless = home.load_or_create()
     assert QUESTION in texts(browser.get("/"))
     refused = browser.post("/institution", {"name": " "})
-    assert "1 to 100 characters" in texts(refused)
+    assert "1 to 100 printable" in texts(refused)
     page = browser.follow(browser.post("/institution", {"name": "North <b>Clinic</b>"}))
     assert QUESTION not in texts(page)
     assert "North <b>Clinic</b>" in texts(page)

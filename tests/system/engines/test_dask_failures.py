@@ -61,7 +61,7 @@ def test_blocks_that_kill_their_workers_end_the_step(
 ) -> None:
     for _ in range(4):
         processes.start_worker()
-    with pytest.raises(RuntimeError, match="end when they run"):
+    with pytest.raises(RuntimeError, match="die when they run"):
         list(engine.map(kernels.always_deadly, range(1)))
 
 

@@ -68,7 +68,7 @@ def test_a_row_of_units_is_left_out(tmp_path: Path) -> None:
     [
         ("05.03.16", "write years with four digits, such as 2026-01-31"),
         ("5 March 2016", "write them as 2026-01-31"),
-        ("2/1/2016", 'dates = ["day-first", "year-first"] in a mapping says'),
+        ("2/1/2016", 'dates = ["day-first", "year-first"] in a mapping sets'),
     ],
 )
 def test_a_date_is_said_how_to_be_written(tmp_path: Path, day: str, hint: str) -> None:

@@ -30,7 +30,7 @@ REFUSED = {
     "no version": ("[columns.a]\nfrom = 'b'", "version = 1"),
     "newer": ("version = 2", "version 2"),
     "a truth": ("version = true", "version"),
-    "no TOML": (f"{FIRST}[columns", "no TOML"),
+    "no TOML": (f"{FIRST}[columns", "not TOML"),
     "no text": (b"\xff\xfe\x00", "UTF-8"),
     "brackets": (f"{FIRST}a = {'[' * 100_000}", "TOML"),
     "a huge number": (f"{FIRST}a = {'9' * 10_000}", "TOML"),
@@ -59,11 +59,11 @@ REFUSED = {
     "blanks": (f"{FIRST}[columns.a.levels]\n'x' = 1\n' x' = 2", "blanks"),
     "one source": (
         f"{FIRST}[columns.a]\nfrom = 'x'\n[columns.b]\nfrom = 'x'",
-        "come from one",
+        "come from the same",
     ),
     "its own source": (
         f"{FIRST}[columns.a]\nfrom = 'b'\n[columns.b]\nmissing = ['9']",
-        "come from one",
+        "come from the same",
     ),
     "controls": (f'{FIRST}[columns.a]\nfrom = "b\\u001b[31m"', "one line"),
     "a long name": (f"{FIRST}[columns.a]\nfrom = '{'x' * 300}'", "at most 200"),

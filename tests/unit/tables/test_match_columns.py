@@ -124,4 +124,4 @@ def test_a_command_for_a_table_that_names_nobody_says_so(
     path = tmp_path / "t.csv"
     path.write_text("x,y\n1,2\n3,4\n")
     refused = terminal("table", path, "--link", expect=5)
-    assert "No columns name people" in refused.output
+    assert "No columns identify people" in refused.output
