@@ -308,8 +308,8 @@ def test_neither_chance_nor_a_party_that_has_all_rows_or_none_is_told_of() -> No
 def test_a_table_of_zeros_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     for columns, row, said in (
-        ("crp,age,ward", "0,{n},7", ("Nothing but 0: 'crp'", "all rows: 'ward'")),
-        ("crp,age", "0,0", ("Nothing but 0: 'crp', 'age'", "No column tells two")),
+        ("crp,age,ward", "0,{n},7", ("Only zeros: 'crp'", "all rows: 'ward'")),
+        ("crp,age", "0,0", ("Only zeros: 'crp', 'age'", "No column tells two")),
     ):
         lines = [f"p{n},{row.format(n=3 * n % 7)}" for n in range(12)]
         path.write_text("\n".join([f"id,{columns}", *lines]))

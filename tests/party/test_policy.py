@@ -213,7 +213,7 @@ def test_every_rule_of_a_policy_can_be_written_down(tmp_path: Path) -> None:
         ("epsilon_total = -1", "'epsilon_total' must be a number, 0 or more"),
         ('accepted_risks = "all"', "'accepted_risks' must be a list of texts"),
         ("accepted_risks = [1]", "'accepted_risks' must be a list of texts"),
-        ("[[consents]]\nrisk = 'x'", "'consents' is no key of a policy; known: accepted_"),
+        ("[[consents]]\nrisk = 'x'", "'consents' is not a policy key; known: accepted_"),
     ],
 )  # fmt: skip
 def test_a_wrong_file_is_refused_with_the_line_or_the_key(

@@ -95,7 +95,7 @@ def assert_tried_and_failed(
         api.turn()
     assert standing(bad)[0] == "failed"
     assert bad.status["reason"] == Problem.INTERNAL.slug
-    assert f"begun {limit} times" in bad.status["detail"]
+    assert f"started {limit} times" in bad.status["detail"]
     assert caplog.text.count(f"step of {bad.id}: ") == limit
     assert standing(good) == ("collecting", standing(bad)[1] + 1)
     assert good.finish().status["state"] == "completed"
@@ -474,7 +474,7 @@ def test_a_step_begun_too_often_fails_only_its_session(api: Api) -> None:
     api.turn()
     assert bad.status["state"] == "failed"
     assert bad.status["reason"] == Problem.INTERNAL.slug
-    assert f"begun {STEP_ATTEMPTS} times" in bad.status["detail"]
+    assert f"started {STEP_ATTEMPTS} times" in bad.status["detail"]
     assert good.finish().status["state"] == "completed"
 
 

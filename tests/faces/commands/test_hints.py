@@ -55,7 +55,7 @@ def test_no_words_of_the_validator_reach_a_person() -> None:
 def test_slots_count_from_one(online: Terminal) -> None:
     create = ("session", "create", "t", "--param", "n_clusters=2", "--party")
     refused = online(*create, "a=0,1", expect=5)
-    assert "count from 1: 'a=0,1' says 0" in refused.stderr
+    assert "counted from 1, but 'a=0,1' has 0" in refused.stderr
     assert "use a-z, 0-9" in online(*create, "Nörd=1,1", expect=5).stderr
 
 
