@@ -121,18 +121,18 @@ def _extend_operation(operation: dict[str, Any], *, needs_caller: bool) -> None:
     # FastAPI uses the name of the function as the summary.
     operation["summary"] = operation["description"].partition("\n")[0].rstrip(".")
     operation["security"] = [{_SCHEME: []}] if needs_caller else []
-    problems = [*_EVERYBODY]
+    common = [*_EVERYBODY]
     if needs_caller:
-        problems = [*_CALLERS, *problems]
+        common = [*_CALLERS, *common]
     body = operation.get("requestBody")
     if body is not None:
-        problems = [*_SENDERS, *problems]
+        common = [*_SENDERS, *common]
         if name in BODIES and _JSON in body["content"]:
             body["content"][_JSON]["example"] = BODIES[name]
     problems = operation["responses"]["default"]["content"][_PROBLEM]
     problems["examples"] = {
         problem.slug: {"$ref": f"#/components/examples/{problem.slug}"}
-        for problem in problems
+        for problem in common
     }
 
 
