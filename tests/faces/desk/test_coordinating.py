@@ -500,5 +500,5 @@ def test_a_folder_keeps_its_mode_and_the_invitations_of_other_sessions(
     (tables / "notes").mkdir()
     (tables / "notes" / "north.md").write_text("mine")
     page = desk.post(again, {"slot": "north", "folder": "notes"})
-    assert "north.md is in" in texts(page)
+    assert "already contains north.md" in texts(page)
     assert (tables / "notes" / "north.md").read_text() == "mine"
