@@ -237,7 +237,7 @@ def test_a_defect_is_a_page_and_a_line_without_values(
     monkeypatch.setattr("party_sdk.desk.party.party_list.all_parties", broken)
     response = browser.get("/")
     assert response.status_code == 500
-    assert "defect" in texts(response)
+    assert "This page failed" in texts(response)
     assert secret not in response.text
     [line] = browser.said
     assert "RuntimeError" in line
