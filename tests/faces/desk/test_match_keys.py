@@ -60,7 +60,7 @@ def test_a_party_sees_its_rows_by_key_and_admits_more(
 
     chosen = {"path": "people.csv", "seen": "1", "column": ["x", "y"], "limits": "1"}
     refused = desk.post(f"{here}/table/order", {**chosen, "ids_per_row": "many"})
-    assert "'ids_per_row' is a number" in texts(refused)
+    assert "'ids_per_row' must be a number" in texts(refused)
     desk.post(f"{here}/table/order", {**chosen, "ids_per_row": str(len(keys))})
     order = terms.order()
     assert order.ids_per_row == len(keys)
