@@ -149,7 +149,7 @@ def test_a_home_keeps_one_session_of_an_id(
     here = {"home": home, "analyst": api.connect()}
     with (
         Coordinator("http://127.0.0.1", api.key(), **here) as other,
-        pytest.raises(SessionExists, match="has a session 'same' already"),
+        pytest.raises(SessionExists, match="already has a session 'same'"),
     ):
         other.create_session("b", Dummy(), PARTS.layout, session_id="same")
     assert StoredSession.load(home, "same") == before

@@ -183,7 +183,7 @@ def test_a_session_that_kills_its_worker_fails_alone(
             wait_for(lambda: bad.status["state"] == "failed", 60)
             wait_for(lambda: standing(good) == ("collecting", 2), 60)
         assert bad.status["reason"] == Problem.INTERNAL.slug
-        assert "begun 3 times" in bad.status["detail"]
+        assert "started 3 times" in bad.status["detail"]
         assert "WorkerDied" in caplog.text
         api.driver.turn()
         assert good.finish().status["state"] == "completed"
