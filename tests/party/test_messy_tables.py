@@ -256,10 +256,7 @@ REFUSABLE: dict[str, tuple[str | bytes, str]] = {
         lines(header="id,e\u0301,\u00e9"),
         "Two columns have the same name",
     ),
-    "words at the end": (
-        lines(*ROWS * 9, "z,eins,2"),
-        "line 29, x: 'AAAA' is not a num",
-    ),
+    "words at the end": (lines(*ROWS * 9, "z,eins,2"), "29, x: 'AAAA' is not a num"),
     "a gap behind a quoted line feed": (
         lines('"a\n1",1.5,2', "b,2.5,3", "c,,5"),
         "line 5, x: empty",
