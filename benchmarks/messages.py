@@ -66,7 +66,7 @@ def _lines() -> Iterator[str]:
                 yield f"| {' | '.join(cells)} |"
     yield from ("", "## What can be set", "")
     yield (
-        "Environment variables set the [service](administrator.md#settings). Terms set "
+        "Environment variables configure the [service](administrator.md#settings). Terms set "
         "these values for a session (`session create`):"
     )
     yield from ("", *HEADER)

@@ -94,7 +94,7 @@ def find_protocol(params: Params) -> ClusteringProtocol[Any]:
 
 
 def protocol_risks(name: str) -> dict[str, Risk]:
-    """Return every risk that a protocol can have by its code, with the worst first."""
+    """Return every risk that a protocol can have, keyed by code, with the worst first."""
     risks = protocol(name).risks
     return worst_first({f"{name}.{code}": risk for code, risk in risks.items()})
 

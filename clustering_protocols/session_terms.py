@@ -259,7 +259,7 @@ def check_version(terms: Terms) -> None:
 
 
 def risks_of_terms(terms: Terms) -> dict[str, Risk]:
-    """Return the risks that the terms list by their codes, with the worst first.
+    """Return the risks that the terms list, keyed by code, with the worst first.
 
     Raises what :func:`check_terms` raises, because only valid codes have sentences.
     """

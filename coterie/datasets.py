@@ -94,7 +94,7 @@ def deal(
         class_labels = np.asarray(classes)
         if class_labels.shape != (n_rows,):
             raise InvalidParameters(
-                f"{n_rows} classes are needed; the shape is {class_labels.shape}.",
+                f"each of the {n_rows} rows needs a class; the shape is {class_labels.shape}.",
                 field="classes",
             )
         try:

@@ -23,7 +23,7 @@ from clustering_protocols.terms.agreements import Agreement, Member
 from clustering_protocols.terms.sections import Evaluation
 from clustering_protocols.terms.terms import Identities, Layout, Slot, read_terms
 
-_USUAL_COLUMNS: Final = 10
+_TYPICAL_COLUMNS: Final = 10
 """The assumed number of columns of all parties together, if it is unknown."""
 
 _N_CLUSTERS: Final = 3
@@ -89,7 +89,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     "data": Question(
         "What are the data?",
         {
-            "numeric": "measurements, yes-or-no fields and categories",
+            "numeric": "measurements, which may be mixed with yes-or-no fields and categories",
             "counts": "counts of objects and items",
             "categories": "categories, such as answers to a questionnaire",
         },
@@ -218,7 +218,7 @@ def _fit_method(
     if situation.partitioning not in method.partitionings:
         return f"It requires {' or '.join(protocol.partitionings)} partitioning."
     if situation.data != method.data:
-        return f"It requires {QUESTIONS['data'].answers[method.data]}."
+        return f"It is for {QUESTIONS['data'].answers[method.data]}."
     exposure = max(analyst_exposures(_disclosures_of(name, method, layout)))
     if exposure >= Exposure.GEOMETRY and not situation.distances:
         return f"The analyst, alone or with a party, can work out {exposure.sentence}."
@@ -319,7 +319,7 @@ def check_sizes(
     if rows is None:
         return
     sizes = catalogue.find_protocol(params).sizing()
-    max_rows = sizes.most_rows(params, columns or _USUAL_COLUMNS)
+    max_rows = sizes.most_rows(params, columns or _TYPICAL_COLUMNS)
     if max_rows is not None and rows > max_rows:
         raise InvalidParameters(
             f"With these parameters {catalogue.find_protocol_name(params)} takes at "
@@ -354,7 +354,7 @@ def columns_per_group(layout: Layout, columns: int | None) -> list[int]:
     """Return the number of columns per column group; None assumes equal numbers."""
     groups = layout.n_column_groups
     if columns is None:
-        return [-(-_USUAL_COLUMNS // groups)] * groups
+        return [-(-_TYPICAL_COLUMNS // groups)] * groups
     return _split_evenly(columns, groups)
 
 
@@ -377,7 +377,7 @@ def size_warnings(
     if rows is None:
         return warnings
     sizes = catalogue.find_protocol(params).sizing()
-    extent = Extent(rows=rows, features=columns or _USUAL_COLUMNS, layout=layout)
+    extent = Extent(rows=rows, features=columns or _TYPICAL_COLUMNS, layout=layout)
     upload = sizes.upload_bytes(params, extent)
     memory = sizes.memory_bytes(params, extent)
     if upload >= LARGE_UPLOAD:

@@ -72,8 +72,8 @@ def hdbscan(X: FloatArray, min_cluster_size: int, min_samples: int) -> IntArray:
     that is most frequent among them.
 
     min_cluster_size: the minimum number of rows in a cluster.
-    min_samples: which nearest row's distance measures the density at a row; the first
-        nearest row is the row itself.
+    min_samples: the distance to the min_samples-th nearest row, counting the row itself
+        as the first, measures the density at a row.
     """
     model = HDBSCAN(
         min_cluster_size=min_cluster_size,

@@ -47,7 +47,7 @@ class Figures(Record):
         2001). Only for sessions with several runs.
     stability: the mean adjusted Rand index of clusterings of random halves of the rows.
         Only for several runs.
-    prediction_strength: the smallest share, over the clusters of half the rows, of
+    prediction_strength: the smallest proportion, over the clusters of half the rows, of
         pairs that the other half keeps together (R. Tibshirani, G. Walther, 2005). Only
         for several runs.
     n_iter: the number of updates.

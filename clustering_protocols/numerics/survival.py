@@ -53,7 +53,7 @@ class BinnedRows(Value):
 
 
 class SurvivalLine(Value):
-    """The numbers of rows with an event, and of censored rows, of one line by time.
+    """The rows of one line by time: how many had an event, and how many were censored.
 
     mean, deviation: the restricted mean survival up to the end of the range, and its
         standard error; None if there are too few events to show.

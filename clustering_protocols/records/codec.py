@@ -213,7 +213,9 @@ def _layout(name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int,
     if dtype is None:
         raise InvalidArray(f"Array {name!r} has a dtype outside {', '.join(DTYPES)}.")
     shape, offsets = entry["shape"], entry["data_offsets"]
-    if not (is_shape(shape) and is_shape(offsets) and len(offsets) == 2):
+    if not (
+        is_list_of_sizes(shape) and is_list_of_sizes(offsets) and len(offsets) == 2
+    ):
         raise Malformed(f"Array {name!r} has a shape or offsets that are not sizes.")
     begin, end = offsets
     if prod(shape) * dtype.itemsize != end - begin:  # Python integers cannot overflow
@@ -223,8 +225,8 @@ def _layout(name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int,
     return dtype, tuple(shape), begin, end
 
 
-def is_shape(value: Any) -> bool:
-    """Return whether a JSON value is a valid shape."""
+def is_list_of_sizes(value: Any) -> bool:
+    """Return whether a JSON value is a list of at most eight sizes."""
     return (
         isinstance(value, list)
         and len(value) <= 8

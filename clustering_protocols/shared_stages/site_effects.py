@@ -62,7 +62,7 @@ LEAST_OF_LEVEL: Final = 5
 """A site needs this many rows with each level of a covariate, or none with that level."""
 
 _MOST_LEVERAGE: Final = 0.5
-_SMALLEST_SHARE: Final = 1e-8  # of a covariate's variance, not explained by the others
+_SMALLEST_SHARE: Final = 1e-8  # of a covariate's variance, unexplained by the others
 _STEP: Final = 1e-4  # the iteration ends if the relative change is smaller
 _MOST_STEPS: Final = 10_000
 

@@ -178,9 +178,9 @@ RISKS: Final[Mapping[str, Risk]] = {
         remedy="Terms without profiles.",
         detail="A profile has numbers of rows, means, standard deviations, proportions of "
         "levels, and the number of values in each part of a grid. A party that holds nearly "
-        "all rows of a cluster can compute the rest. So can anyone who subtracts profiles "
-        "of two sessions over nearly the same rows, or over the same rows in other "
-        "clusters. A party that colludes can show profiles to the analyst: if the analyst "
+        "all rows of a cluster can compute the rest. Anyone who subtracts profiles of "
+        "two sessions over nearly the same rows, or over the same rows in other clusters, "
+        "can compute them too. A party that colludes can show profiles to the analyst: if the analyst "
         "has the rows up to a motion, the two then have all rows. Clusters of few rows are "
         "merged into one.",
     ),

@@ -194,7 +194,7 @@ def compare_logs(audit: SignedLog, ledger: SignedLog) -> int:
     Raises KeyNotAuthentic if one of the logs, or a receipt, is not signed with its key.
     """
     entries = audit.verified_entries()
-    _check_session(audit, "receipts are", ledger.session)
+    _check_session(audit, "receipts belong", ledger.session)
     place = {"session": ledger.session, "slot": ledger.slot}
     receipts = [
         _parse_entry(Receipt, {**entry, **place})
@@ -227,7 +227,7 @@ def check_log_key(log: SignedLog, agreement: bytes) -> None:
     document, terms = read_agreement(agreement)
     signers = {member.slot: member.identity for member in document.roster}
     expected = terms.identities.analyst if log.log == "audit" else signers.get(log.slot)
-    _check_session(log, "agreement is", terms.session)
+    _check_session(log, "agreement belongs", terms.session)
     if log.key != expected:
         raise KeyNotAuthentic(
             f"The {log.log} is not signed with the key that the agreement names."

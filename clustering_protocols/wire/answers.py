@@ -42,7 +42,7 @@ class RunLine(BaseModel):
     sizes: tuple[int, ...] = Field(
         default=(),
         description="In a session with several runs, the number of rows of each cluster "
-        "that is large enough, rounded to five; the largest comes first.",
+        "that is large enough, rounded to the nearest five; the largest comes first.",
     )
 
 

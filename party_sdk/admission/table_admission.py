@@ -46,12 +46,12 @@ _LEAST_COMPLETE: Final = 0.5
 class SlotFields(NamedTuple):
     """The dictionary, preparation and match columns that the terms set for a slot.
 
-    match_columns: the columns of the match keys; empty if rows are linked by ids.
+    match_key_columns: the columns of the match keys; empty if rows are linked by ids.
     """
 
     dictionary: Schema | None = None
     preparation: Preparation | None = None
-    match_columns: tuple[str, ...] = ()
+    match_key_columns: tuple[str, ...] = ()
 
     def of_new_rows(self, columns: Sequence[str]) -> tuple[Self, Sequence[str]]:
         """Return the fields and columns of new rows, which are not linked or described.
@@ -59,9 +59,9 @@ class SlotFields(NamedTuple):
         columns: the columns of the session, used if the terms have no dictionary.
         """
         if self.dictionary is None:
-            return self._replace(match_columns=()), columns
+            return self._replace(match_key_columns=()), columns
         schema = select_placing_fields(self.dictionary, self.preparation)
-        return self._replace(dictionary=schema, match_columns=()), schema.names
+        return self._replace(dictionary=schema, match_key_columns=()), schema.names
 
 
 def slot_fields_of(terms: Terms, slot: str) -> SlotFields:
@@ -70,11 +70,11 @@ def slot_fields_of(terms: Terms, slot: str) -> SlotFields:
     return SlotFields(
         terms.dictionary_of(slot),
         None if plan is None else plan.preparation,
-        match_columns_of(terms, slot),
+        match_key_columns_of(terms, slot),
     )
 
 
-def match_columns_of(terms: Terms, slot: str) -> tuple[str, ...]:
+def match_key_columns_of(terms: Terms, slot: str) -> tuple[str, ...]:
     """Return the columns of a slot's match keys; empty if rows are linked by ids."""
     params = check_terms(terms)
     return tuple(params.match_key_columns) if shares_rows(terms, slot) else ()
@@ -104,7 +104,7 @@ def admitted_table_of(terms: Terms, slot: str, data: DataSource) -> AdmittedTabl
     try:
         return admit_table(terms, params, slot, data)
     except InvalidData:
-        if match_columns_of(terms, slot):
+        if match_key_columns_of(terms, slot):
             raise
         form = partial(params.normalise_id, shared=shares_rows(terms, slot))
         duplicates = data.describe_same_ids(form) if isinstance(data, Table) else ""

@@ -138,9 +138,9 @@ class TableSpec:
     def _build_options(self, terms_fields: SlotFields | None) -> ReadOptions:
         if terms_fields is None:
             return self.options
-        schema, preparation, match_columns = terms_fields
-        options = replace(self.options, match_columns=match_columns)
-        if self.name_ids and not (options.id_columns or match_columns):
+        schema, preparation, match_key_columns = terms_fields
+        options = replace(self.options, match_key_columns=match_key_columns)
+        if self.name_ids and not (options.id_columns or match_key_columns):
             id_column = self._name_id_column(schema)
             options = replace(options, id_column=id_column)
         if schema is None:

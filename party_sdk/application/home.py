@@ -274,7 +274,7 @@ class Home:
         with self.resume(session, slot) as member:
             check_choice_names(member.terms.protocol.name, choices)
             result = member.result()
-            result.check_labels_new_rows()
+            result.check_can_label_new_rows()
             mapping = rows.options.mapping or member.stored.mappings.for_new_rows()
             fields, columns = member.slot_fields.of_new_rows(result.columns)
             data = rows.with_mapping(mapping).open(fields, columns)
@@ -285,7 +285,7 @@ class Home:
     def can_label_new_rows(self, session: str, slot: str) -> bool:
         """Return whether the stored result of a session can label new rows."""
         with self.resume(session, slot) as member:
-            return member.result().labels_new_rows
+            return member.result().can_label_new_rows
 
     def find_unlinked(
         self, member: Party, rows: TableSpec, result: Result
@@ -296,7 +296,7 @@ class Home:
         """
         from party_sdk.tables.linkage import find_unlinked_rows
 
-        if not member.slot_fields.match_columns:
+        if not member.slot_fields.match_key_columns:
             return []
         data = self.map_spec(member.stored, rows).open(member.slot_fields)
         keys = match_key_values_of(member.terms, member.invitation.slot, data)

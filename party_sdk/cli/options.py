@@ -157,8 +157,8 @@ Entropy: TypeAlias = Annotated[
 Param: TypeAlias = Annotated[
     tuple[str, ...],
     option(
-        "A parameter of the protocol, its value as JSON, e.g. n_clusters=3; may be given "
-        "several times.",
+        "A parameter of the protocol, its value as JSON, e.g. n_clusters=3; may be "
+        "repeated.",
         "--param",
         metavar="NAME=VALUE",
     ),
@@ -403,12 +403,12 @@ def _id_column_chooser() -> Callable[[Sequence[str], str | None], str | None]:
 def _print_table_summary(table: "TableSpec", data: "DataSource") -> None:
     from party_sdk.tables import Table
 
-    naming = f"named by {(table.long_form or '').partition(',')[0]!r}"
+    naming = f"identified by {(table.long_form or '').partition(',')[0]!r}"
     warnings: tuple[str, ...] = ()
     if isinstance(data, Table):
         names = ", ".join(map(repr, data.naming))
         warnings = data.report.warning_sentences
-        naming = f"named by {names}" if names else "not named"
+        naming = f"identified by {names}" if names else "without ids"
         if table.options.mapping is not None:
             say("read with a mapping of this table", err=True)
     columns = [*data.columns[:20], *(["…"] if len(data.columns) > 20 else [])]
@@ -432,7 +432,7 @@ Guards: TypeAlias = Annotated[
     Mapping[str, Any],
     _values_option(
         "A guard of policy.toml with another value for this command, e.g. least_known=0; "
-        "may be given several times.",
+        "may be repeated.",
         "--guard",
     ),
 ]
@@ -462,7 +462,7 @@ Notify: TypeAlias = Annotated[
     tuple[str, ...],
     option(
         "Have the analyst notify you when it waits for somebody, and at the end. "
-        "ADDRESS is a mail address; may be given several times.",
+        "ADDRESS is a mail address; may be repeated.",
         metavar="ADDRESS",
         callback=_read_addresses,
     ),

@@ -45,7 +45,7 @@ def can_label_new_rows(estimator: Any) -> bool:
     """
     if estimator.__sklearn_is_fitted__():
         result: Result = estimator.session_.results[0]
-        result.check_labels_new_rows()
+        result.check_can_label_new_rows()
         return True
     params, _ = estimator.build_params()
     name = estimator.protocol or estimator.usual_protocol
@@ -287,12 +287,12 @@ class FederatedClusterer(_ScikitClusterer):
             if isinstance(table, MatrixSource | SparseSource):
                 table = matrix(table)
             if isinstance(table, np.ndarray) or issparse(table):
-                self._check_n_features(table)
+                self._check_number_of_features(table)
                 dense = table.toarray() if issparse(table) else table
                 table = dense[:, session.whole.order]
             return result.predict(table)
 
-    def _check_n_features(self, table: Any) -> None:
+    def _check_number_of_features(self, table: Any) -> None:
         n_features = self.n_features_in_
         if table.ndim != 2:
             raise InvalidParameters(

@@ -142,7 +142,7 @@ class Result:
         other units and nobody agrees. Raises InvalidData if the table lacks a column of
         the session, or does not satisfy the terms.
         """
-        place_rows = self.check_labels_new_rows()
+        place_rows = self.check_can_label_new_rows()
         data = self._open_new_rows(table, id_column, mapping)
         review = None if self._compare is None else self._compare(data, self.own_sizes)
         doubt = "" if review is None else review.unit_question
@@ -153,11 +153,11 @@ class Result:
         return NewRows.from_placement(place_rows(data), data, review)
 
     @property
-    def labels_new_rows(self) -> bool:
+    def can_label_new_rows(self) -> bool:
         """Return whether the terms release a model that can label new rows."""
         return self._predict is not None
 
-    def check_labels_new_rows(self) -> Callable[[DataSource], Placement]:
+    def check_can_label_new_rows(self) -> Callable[[DataSource], Placement]:
         """Return the model that labels new rows; raise GuardRefused if none is released."""
         if self._predict is None:
             raise GuardRefused(

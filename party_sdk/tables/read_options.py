@@ -113,7 +113,7 @@ class ReadOptions:
 
     id_column: the column or columns with the row ids. An id is text,
         normalised to NFKC; for several columns it is the JSON list of their texts.
-    match_columns: the columns that replace ``id_column`` if rows are linked by match
+    match_key_columns: the columns that replace ``id_column`` if rows are linked by match
         keys. Their cells may be empty, changed by a mapping, and also clustered.
     columns: the columns to cluster, in order. By default those of the dictionary or,
         without a dictionary, all that do not identify the rows.
@@ -125,7 +125,7 @@ class ReadOptions:
     """
 
     id_column: IdColumns = None
-    match_columns: Sequence[str] = ()
+    match_key_columns: Sequence[str] = ()
     columns: Sequence[str] | None = None
     schema: Schema | None = None
     preparation: Preparation | None = None

@@ -50,13 +50,13 @@ def open_table(
     dialect: Any = None,
     mapping: TableMapping | str | os.PathLike[str] | None = None,
     allow: Sequence[str] = (),
-    match_columns: Sequence[str] = (),
+    match_key_columns: Sequence[str] = (),
 ) -> DataSource:
     """Open a table as a source of rows.
 
     table: a file (text, Excel, Parquet, SPSS, SAS or Stata), a numpy array, a scipy
         sparse matrix, or a table of pandas, polars or pyarrow.
-    id_column, columns, schema, preparation, allow, match_columns: as in
+    id_column, columns, schema, preparation, allow, match_key_columns: as in
         :class:`ReadOptions`.
     dialect: the format of a text file, as a Dialect, mapping or sequence of
         'name=value'. Settings that are not given are detected.
@@ -74,7 +74,7 @@ def open_table(
         dialect=dialect_from(dialect),
         mapping=load_mapping(mapping),
         allow=allow,
-        match_columns=match_columns,
+        match_key_columns=match_key_columns,
     )
     return open_source_of(table, options)
 
@@ -152,7 +152,7 @@ def open_source(
     """
     path = file_of(table)
     state = path and _file_state(path)
-    ids = *options.id_columns, *options.match_columns
+    ids = *options.id_columns, *options.match_key_columns
     if columns is None and (options.columns is not None or options.schema is not None):
         field_names = () if options.schema is None else options.schema.used.names
         columns = [*(options.columns or field_names), *ids]
@@ -355,7 +355,7 @@ def open_long_form(
     columns = [Column(form.object, "words"), Column(form.item, "words")]
     columns += [Column(form.count, "number")] if form.count else []
     plain_options = replace(
-        options, id_column=None, match_columns=(), columns=None, schema=None
+        options, id_column=None, match_key_columns=(), columns=None, schema=None
     )
     with open_source(path, plain_options, [c.name for c in columns]) as source:
         excerpt = read_excerpt(source, columns)

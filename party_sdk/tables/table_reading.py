@@ -158,7 +158,7 @@ def examine_source(
     allow = guards.check_switches(options.allow)
     own_ids = options.id_columns
     columns = _build_columns(source, options, own_ids)
-    naming = normalise_id_columns(options.match_columns) or own_ids
+    naming = normalise_id_columns(options.match_key_columns) or own_ids
     source.names.require(naming)
     while True:
         reading = TableReading(source, columns, naming, options, allow)
@@ -177,8 +177,8 @@ def _build_columns(
     source: Source, options: ReadOptions, own_ids: Sequence[str]
 ) -> list[Column]:
     names = options.columns
-    if options.match_columns and names is None and options.schema is None:
-        id_names = {*options.match_columns, *own_ids}
+    if options.match_key_columns and names is None and options.schema is None:
+        id_names = {*options.match_key_columns, *own_ids}
         names = [name for name in source.names.all if name not in id_names]
     if options.schema is not None:
         used = options.schema.used.names
@@ -199,7 +199,7 @@ def _build_columns(
     if (mapping := options.mapping) is None:
         return columns
     changed_ids = [name for name in own_ids if mapping.changes(name)]
-    if changed_ids and not options.match_columns:
+    if changed_ids and not options.match_key_columns:
         raise InvalidData(
             f"The mapping changes the ids in {changed_ids[0]!r}: it may rename a column that "
             "identifies the rows, but not change its levels, unit or codes."
@@ -287,7 +287,7 @@ class TableReading:
                 self._original.write(np.column_stack(batch.original))
 
     def _read_ids(self, begin: int, ids: Sequence[pa.Array]) -> None:
-        uses_match_keys = bool(self._options.match_columns)
+        uses_match_keys = bool(self._options.match_key_columns)
         if uses_match_keys:
             codes = self._options.file_dialect.codes
             ids = [without_codes(part, codes) for part in ids]

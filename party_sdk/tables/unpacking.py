@@ -40,7 +40,7 @@ from party_sdk.tables.cells import Dialect, Kind
 from party_sdk.tables.files import LARGE_FILE, STATISTICS, FileKind
 
 MOST_UNPACKED: Final = 1 << 30
-"""The maximum size of an unpacked file, and of a file that a reader process writes."""
+"""Maximum size in bytes of an unpacked file, and of a file that a reader process writes."""
 MOST_MEMORY: Final = 4 << 30
 """The maximum memory of a reader process in bytes."""
 MOST_SECONDS: Final = 900.0

@@ -82,7 +82,7 @@ def read_marks(path: Path, sheet: str) -> SheetMarks:
         with ZipFile(path) as book, book.open(_sheet_part(book, sheet)) as content:
             return _scan_sheet(content, path, _percent_styles(book))
     except _UNREADABLE:
-        raise InvalidData(f"{path.name!r} is no readable sheet.") from None
+        raise InvalidData(f"{path.name!r} is not a readable sheet.") from None
 
 
 def _iter_elements(content: IO[bytes]) -> Iterator[Element]:
@@ -205,7 +205,7 @@ def _open_book(path: Path) -> Iterator[CalamineWorkbook]:
     except (*_UNREADABLE, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # an error of the system, such as a full disk
-        raise InvalidData(f"{path.name!r} is no readable sheet.") from None
+        raise InvalidData(f"{path.name!r} is not a readable sheet.") from None
 
 
 def read_sheet_names(path: Path) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ class CohortProtocol(ClusteringProtocol[CohortSize]):
     title = "How many people in common"
     summary = (
         "Before anything is clustered, the parties learn how many people they all have "
-        "in common, rounded down, but not who they are."
+        "in common, rounded down, but not which ones."
     )
     params = CohortSize
     partitionings = ("vertical", "mixed")

@@ -167,8 +167,8 @@ class RebuildScore:
     def wording(self) -> str:
         """Return close_rows and close_values as part of a sentence."""
         return (
-            f"{self.close_rows:.1%} of your rows within 10 %, and one feature in "
-            f"{self.close_values:.1%} of them"
+            f"{self.close_rows:.1%} of your rows within 10 %, and one feature within 10 % "
+            f"in {self.close_values:.1%} of your rows"
         )
 
     def notes(self) -> dict[str, Any]:

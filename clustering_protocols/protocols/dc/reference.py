@@ -73,11 +73,11 @@ def objectives(
     Z = scale(params, X)
     reduced = None
     if params.drops_one_dimension and trace.session.layout.is_regular:
-        reduced = _leave_dimensions_out(trace.session, Z)
+        reduced = _drop_dimensions(trace.session, Z)
     return pooled_objectives.compare_kmeans(Z, clustered[0], params.n_clusters, reduced)
 
 
-def _leave_dimensions_out(session: DcSession, Z: FloatArray) -> FloatArray:
+def _drop_dimensions(session: DcSession, Z: FloatArray) -> FloatArray:
     """Return rows (n, m) without the direction of least variance of each party's part."""
     begin, reduced = 0, np.empty_like(Z)
     for group in session.layout.row_groups:

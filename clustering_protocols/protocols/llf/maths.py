@@ -284,7 +284,7 @@ OTHER_INPUTS = (
 MOST_ROWS: Final = 20_000
 MOST_GROUPS: Final = 128
 LEAST_ROWS: Final = 5
-"""The minimum rows of a group or an initial cluster, so that no mean is a single row."""
+"""Minimum number of rows of a group or initial cluster, so that no mean is one row."""
 _MOST_WORDS: Final = 1 << 21
 
 

@@ -110,9 +110,9 @@ class LosslessFederated(AlignedParams):
     )
     publish: Literal["centroids", "sizes", "nothing"] = Field(
         default="centroids",
-        description="What the analyst and the coordinator learn about the result: "
-        "final centroids (split rows) and cluster sizes, sizes alone, or only that it "
-        "exists. "
+        description="What is published to the analyst and the coordinator: final "
+        "centroids (split rows) and cluster sizes, sizes alone, or only that there is a "
+        "result. "
         "Centroids of a cluster of n rows are rounded to steps of at least max(1/20, "
         "5/n) standard deviations, and sizes to multiples of five.",
         json_schema_extra=PUBLISHED,

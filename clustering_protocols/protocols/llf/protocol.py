@@ -326,7 +326,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         return params.quorum or len(layout.slots)
 
     def check_roster(self, session: LlfSession) -> None:
-        """Raise if rows are too few, or if given centroids have the wrong columns."""
+        """Raise if rows are too few, or if centroids have another number of columns."""
         from clustering_protocols.shared_stages.scaling import check_start_columns
 
         from . import round_bound

@@ -135,7 +135,7 @@ class MixtureProtocol(ClusteringProtocol[Mixture]):
         starts.check_given_start_has_one_run(runs)
 
     def check_roster(self, session: MixtureSession) -> None:
-        """Raise if rows are too few, or if given centroids have the wrong columns."""
+        """Raise if rows are too few, or if centroids have another number of columns."""
         from clustering_protocols.shared_stages.scaling import check_start_columns
 
         from . import bound

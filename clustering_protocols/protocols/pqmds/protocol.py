@@ -131,9 +131,9 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
     title = "Product quantisation with one-dimensional scaling"
     version = 2
     summary = (
-        "Columns are split. Each party replaces every few features by one coordinate (or "
-        "several, as the terms say) of the nearest of some centres, which are never sent, "
-        "and uploads the coordinates once; the analyst clusters them."
+        "Columns are split. Each party replaces each small group of features by one "
+        "coordinate (or several, as the terms say) of the nearest of some centres, which are "
+        "never sent, and uploads the coordinates once; the analyst clusters them."
     )
     params = ProductQuantisation
     paper = (

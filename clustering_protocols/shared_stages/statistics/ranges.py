@@ -131,7 +131,9 @@ class RangesParty(PartyRole[Params, Measure | Pool, OwnRanges]):
         width = context.session.member(context.slot.name).n_columns
         for content in contents.values():
             content.require({"m": width})
-            magnitudes.check_magnitudes("A party's ranges", *content.arrays.values())
+            magnitudes.check_magnitudes(
+                "A party's record of ranges", *content.arrays.values()
+            )
         if context.slot.name != leader:
             pooled = leader_content(leader, envelopes, "Pooled ranges")
             # Of the two kinds of envelope, a leader may send only this one.

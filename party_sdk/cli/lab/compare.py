@@ -65,8 +65,8 @@ def compare(
     params: Annotated[
         tuple[str, ...],
         option(
-            "A parameter of all protocols or of one, its value as JSON; may be given "
-            "several times.",
+            "A parameter of all protocols or of one, its value as JSON; may be "
+            "repeated.",
             "--param",
             metavar="[PROTOCOL.]NAME=VALUE",
         ),

@@ -59,7 +59,7 @@ def _print_trial(trial: "Trial") -> None:
     draft, session = trial.draft, trial.session
     columns = draft.schema.clustered_part.names
     id_columns = draft.options.id_columns
-    ids = f", rows named by {' and '.join(id_columns)}" if id_columns else ""
+    ids = f", rows identified by {' and '.join(id_columns)}" if id_columns else ""
     say(f"{trial.file}: {trial.source.n_rows:,} rows, {len(columns)} columns{ids}")
     for name, why in draft.left_out.items():
         say(f"left out: {name} ({why})")

@@ -234,7 +234,7 @@ def new_rows_lines(summary: "NewRowsSummary") -> Iterator[str]:
         ]
         for share in summary.clusters
     ]
-    yield from align_columns([["", "new rows", "share then", "now"], *shares])
+    yield from align_columns([["", "new rows", "in the session", "now"], *shares])
     variables = summary.variables[:_MAX_VARIABLES]
     yield from align_columns([["", "shift", "outside"], *map(drift_cells, variables)])
     if n_left := len(summary.variables) - len(variables) + summary.more_variables:

@@ -361,7 +361,7 @@ def delete(
         raise click.UsageError("Give the id of a session, or --ended-before.")
     if ended_before is None:
         ids = [session or ""]
-        question = "Delete the results and everything except the audit"
+        question = "Delete the results and everything else except the audit"
     else:
         ids = [
             line.id

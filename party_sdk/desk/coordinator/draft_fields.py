@@ -196,10 +196,10 @@ def _request_fields(draft: Draft, *groups: Group) -> Iterator[FormField]:
             limits = f"From {caption.least}" if caption.least is not None else ""
             if caption.days and caption.most is not None:
                 limits = f"Up to {caption.most // DAY:,} days"
-            usual, choices = caption.default, caption.choices
+            default, choices = caption.default, caption.choices
             if name == "missing" and draft.repeats_preparation:
-                choices = {"refuse": usual, **choices}
-                usual = f"as in session {draft.get('from')}"
+                choices = {"refuse": default, **choices}
+                default = f"as in session {draft.get('from')}"
             yield FormField(
                 name=name,
                 label=caption.label,
@@ -212,7 +212,7 @@ def _request_fields(draft: Draft, *groups: Group) -> Iterator[FormField]:
                     for value, text in choices.items()
                 },
                 limits=limits,
-                default=usual,
+                default=default,
                 required=name == "title",
                 value=draft.get(name),
                 error=draft.wrong.get(name, ""),

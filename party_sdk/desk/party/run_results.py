@@ -44,11 +44,11 @@ def render_report_page(request: Request, party: AddressedParty) -> Response:
         labels=has_labels,
         note=formula_advice(party.labels_path) if has_labels else "",
         undrawn=undrawn,
-        labels_new_rows=has_result
+        can_label_new_rows=has_result
         and party.desk.own_home.can_label_new_rows(party.session, party.slot),
         formats=installed_formats() if is_complete and is_stored else (),
         unlinked=is_complete
-        and bool(slot_fields_of(party.terms(), party.slot).match_columns),
+        and bool(slot_fields_of(party.terms(), party.slot).match_key_columns),
     )
     return render_page(request, model)
 

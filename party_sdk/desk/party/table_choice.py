@@ -273,7 +273,7 @@ def _describe_own_table(party: AddressedParty, table_form: TableForm) -> dict[st
         None if dictionary is None else dictionary.clustered_part.names,
         lambda: spec.check_table(terms, party.slot),
         lambda: spec.examine(fields),
-        fields.match_columns,
+        fields.match_key_columns,
     )
     return {**reading, "mends": dictionary is not None}
 

@@ -351,6 +351,8 @@ def _read_omitted(text: str) -> dict[str, list[str]]:
     for line in filter(str.strip, text.splitlines()):
         name, sign, value = line.partition("=")
         if not sign:
-            raise InvalidData("Rows to omit by a cell: Column = cell, one per line.")
+            raise InvalidData(
+                "Rows to leave out by a cell: Column = cell, one per line."
+            )
         cells.setdefault(name.strip(), []).append(value.strip())
     return cells

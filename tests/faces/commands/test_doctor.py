@@ -99,7 +99,7 @@ def test_a_proxy_in_use_is_named_without_its_password(
 @pytest.mark.parametrize("content", ["<html>Welcome</html>", '{"keyboard": "none"}'])
 def test_a_server_that_is_not_an_analyst_is_told(status: int, content: str) -> None:
     page = httpx.Response(status, html=content)
-    assert "no analyst" in _identify_peer("https://analyst.example", page).text
+    assert "not an analyst" in _identify_peer("https://analyst.example", page).text
 
 
 def test_a_home_that_others_may_read_is_told_with_the_command(tmp_path: Path) -> None:

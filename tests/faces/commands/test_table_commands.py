@@ -86,14 +86,14 @@ def test_fields_come_as_the_dictionary_numbers_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("d;01.01.1970;ja;1;30;M", "sex: 'A' is no level of the dictionary (did"),
-        ("d;01.01.1970;ja;1;30;x", "sex: 'A' is no level of the dictionary"),
+        ("d;01.01.1970;ja;1;30;M", "sex: 'A' is not a level of the dictionary (did"),
+        ("d;01.01.1970;ja;1;30;x", "sex: 'A' is not a level of the dictionary"),
         ("d;01.01.1970;ja;1;130;m", "age: above the dictionary's maximum"),
-        ("d;01.01.1970;ja;1;30,5;m", "age: no whole number"),
+        ("d;01.01.1970;ja;1;30,5;m", "age: not a whole number"),
         ("d;01.01.1970;;1;30;m", "smoker: empty, and the dictionary requires"),
         ("d;01.01.1970;oui!;1;30;m", "smoker: 'AAA!' is neither yes nor no"),
-        ("d;1970;ja;1;30;m", "day: '9999' is no date in the order day-first"),
-        ("d;01.01.1970;ja;?;30;m", "crp: '?' is no number"),
+        ("d;1970;ja;1;30;m", "day: '9999' is not a date in the order day-first"),
+        ("d;01.01.1970;ja;?;30;m", "crp: '?' is not a number"),
     ],
 )
 def test_a_cell_that_contradicts_the_dictionary_is_told(
@@ -126,7 +126,7 @@ def test_all_kinds_of_problems_are_told_at_once_by_value(
         "day: '01.13.1970' (1) is not a date (first: line 8)",
         "smoker: 'vielleicht' (1) is neither yes nor no (first: line 8)",
         "smoker: '' (1) is empty, and the dictionary requires a value",
-        "age: '30,5' (1) is no whole number (first: line 9)",
+        "age: '30,5' (1) is not a whole number (first: line 9)",
         "crp: '<0,1' (2), '?' (1) are not numbers (first: line 5)",
         "age: '200' (1) is above the dictionary's maximum; allowed: at most 120",
         "sex: 'w' (2), 'W' (1) are not levels; allowed: f, m (first: line 5)",
@@ -231,7 +231,7 @@ def test_a_dialect_is_frozen_by_the_operator(tmp_path: Path) -> None:
     assert not json.loads(coterie(*words).stdout)["problems"]
     report = json.loads(coterie(*words, *frozen, expect=5).stdout)
     assert report["dialect"]["decimal"] == "."
-    assert "no number: the decimal sign here is '.'" in report["problems"][0]["what"]
+    assert "not a number: the decimal sign here is '.'" in report["problems"][0]["what"]
     with pytest.raises(InvalidParameters, match="names are encoding, delimiter"):
         Dialect.parse(["delimeter=;"])
     for wrong in ("delimiter=;;", "decimal=x", "skip=a", "encoding=x", "dates=now"):

@@ -177,8 +177,8 @@ def test_the_examples_replace_no_file_unless_forced(
     own = tmp_path / "people" / "truth.csv"
     own.write_text("mine")
     refusal = terminal("example", ".", expect=3).stderr
-    assert "truth.csv is there already" in refusal
-    assert "name another folder" in refusal
+    assert "truth.csv already exists" in refusal
+    assert "choose another folder" in refusal
     assert not (tmp_path / "table.csv").exists()
     assert own.read_text() == "mine"
     terminal("example", ".", "--force")

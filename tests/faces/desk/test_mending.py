@@ -107,7 +107,7 @@ def test_a_table_is_mended_before_any_invitation(
     assert {name: again[name] for name in typed} == {k: [v] for k, v in typed.items()}
     same = {f"source.{age}": ["Age"], f"source.{number}": ["Age"]}
     page = browser.post("/tables/mapping", {**fields, **same})
-    assert "'age' and 'cpeptide' come from one column" in texts(page)
+    assert "'age' and 'cpeptide' come from the same column" in texts(page)
     mended = browser.post("/tables/mapping", {**fields, f"limits.{number}": "half"})
     assert "Save the mapping as a file" in texts(mended)
     assert "As the dictionary reads them" in texts(mended)

@@ -198,7 +198,7 @@ def test_the_limit_counts_the_feature_that_comes_out_best() -> None:
     def limited(limit: float) -> dict[str, Any]:
         return {"r1c1": {"rebuild_limit": limit}}
 
-    with pytest.raises(GuardRefused, match=r"one feature in 100.0%"):
+    with pytest.raises(GuardRefused, match=r"one feature within 10 % in 100.0%"):
         run(data, limited(0.5))
     run(data, limited(1.0))
 

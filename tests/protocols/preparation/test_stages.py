@@ -215,13 +215,13 @@ def renamed(names: Sequence[str] | None) -> list[str]:
             {"ids": renamed(PARTS.data["r2c2"].ids)},
             RowsNotAligned,
             "r2c1, r2c2",
-            "'r2c1' holds other rows",
+            "'r2c1' and this party have different rows",
         ),
         (
             {"columns": swapped(PARTS.data["r2c2"].columns)},
             ColumnsNotAligned,
             "r1c2, r2c2",
-            "'r1c2' holds other columns",
+            "'r1c2' and this party have different columns",
         ),
     ],
 )

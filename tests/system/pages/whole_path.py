@@ -261,7 +261,7 @@ class AtParty:
         pressed(page, "Accept this sheet")
         page.get_by_role("link", name=table).click()
         self.look.check()
-        page.get_by_label(f"{row_name} names the rows").check()
+        page.get_by_label(f"{row_name} identifies the rows").check()
         pressed(page, "Check it against the terms")
         page.get_by_role("button", name="Take part with this table").last.wait_for()
         if rehearses:

@@ -76,7 +76,7 @@ export function digestOf(centroids: Points, update: number): Uint8Array {
   return digest(concat([number, ...bits]));
 }
 
-/** Whether the centroids have come to rest. */
+/** Whether the centroids have converged. */
 export function isAtRest({ tolerance }: LlfParams, moved: number | null): boolean {
   return moved !== null && moved <= tolerance;
 }

@@ -104,7 +104,7 @@ export class RowsRound {
     return known;
   }
 
-  /** The final centroids; refuses to close before they have come to rest. */
+  /** The final centroids; refuses to close before they have converged. */
   followToTheEnd(totals: Totals): Known {
     const known = this.follow(totals);
     const before = this.context.memory.get(KNOWN) as Known;

@@ -19,7 +19,7 @@ export interface Published {
   readonly coinciding: number | null;
 }
 
-/** Rounded centroids, and sizes in fives, of clusters that are large enough. */
+/** Rounded centroids, and sizes rounded to multiples of five, of clusters that are large enough. */
 export function publish(
   params: LlfParams,
   scaler: Scaler,

@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def opened(path: Path, **more: object) -> Table:
-    found = open_table(path, match_columns=COLUMNS, **more)  # type: ignore[arg-type]
+    found = open_table(path, match_key_columns=COLUMNS, **more)  # type: ignore[arg-type]
     assert isinstance(found, Table)
     return found
 
@@ -57,7 +57,7 @@ def test_codes_of_no_value_are_no_value_of_a_key(path: Path) -> None:
 
 
 def test_a_column_of_a_key_can_be_clustered_too(path: Path) -> None:
-    table = open_table(path, match_columns=("name", "age"), columns=["age", "crp"])
+    table = open_table(path, match_key_columns=("name", "age"), columns=["age", "crp"])
     assert isinstance(table, Table)
     assert ids_of(table)[0] == ["ada", "50"]
     assert matrix(table).tolist() == [[50, 1.5], [51, 2.5], [52, 3.5]]
