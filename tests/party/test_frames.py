@@ -406,7 +406,7 @@ def test_a_list_of_objects_fixes_rows_and_adds_empty_ones(tmp_path: Path) -> Non
         ({}, LongForm("client", "product"), None, "no column 'client'"),
         ({}, LongForm("customer", "product", "sum"), None, "no column 'sum'"),
         ({"customer": ["b", None, "b", "b", "d"]}, LONG, None, "1 lines have no"),
-        ({"n": ["1", "x", "3", "4", "5"]}, LONG, None, "'A' is no number"),
+        ({"n": ["1", "x", "3", "4", "5"]}, LONG, None, "'A' is not a number"),
         ({"n": [1, None, 3, 4, 5]}, LONG, None, "1 lines have no 'n'"),
         ({}, LONG, ["a", "b"], "1 objects are not in the list"),
         ({"n": [1.0, float("inf"), 3.0, 4.0, 5.0]}, LONG, None, "infinite"),

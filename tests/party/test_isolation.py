@@ -151,7 +151,7 @@ print(problem.what)
 @pytest.mark.parametrize(
     ("limit", "mebibytes", "word"),
     [
-        ("RLIMIT_FSIZE", 4, "the disk"),
+        ("RLIMIT_FSIZE", 4, "disk space"),
         ("RLIMIT_DATA", 170, "memory"),
         ("RLIMIT_DATA", 8, "memory"),  # Python does not begin
     ],

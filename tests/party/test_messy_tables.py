@@ -241,7 +241,7 @@ REFUSABLE: dict[str, tuple[str | bytes, str]] = {
     ),
     "fewer cells": (lines(*ROWS, "d,1"), "line 5: fewer cells than the 3 columns"),
     "a percent sign": (lines(*ROWS, "d,7%,1"), "line 5, x: '9%' is not a number"),
-    "a quote without end": (lines(*ROWS, '"d,1,2'), "line 5: a quotation mark"),
+    "a quote without end": (lines(*ROWS, '"d,1,2'), "line 5: an unclosed quotation mark"),
     "a line without end": (
         lines(*ROWS, "q" * 3_000_000 + ",1,2", "d,1,2"),
         "line 5: a line of more than two mebibytes",
@@ -351,7 +351,7 @@ def test_an_invalid_utf_8_byte_is_reported_with_its_line(
     path = of(tmp_path / "rows.csv", lines(*rows, header=head))
     with path.open("ab") as file:
         file.write("Jürgen,1.5,2\n".encode("latin-1"))
-    with pytest.raises(InvalidData, match=r"line 60002.*bytes that are no text"):
+    with pytest.raises(InvalidData, match=r"line 60002.*bytes that are not text"):
         open_table(
             path, id_column=head.split(",", maxsplit=1)[0], dialect=dialect_from(said)
         )

@@ -48,7 +48,7 @@ def test_a_party_sees_its_rows_by_key_and_admits_more(
     terms = PartyOrder(Path(desk.desk.home), first.session, first.slot)
 
     page = desk.get(f"{here}/table?path=people.csv")
-    assert "no column has to name them" in texts(page)
+    assert "no column has to identify them" in texts(page)
     ticked = [e.get("value") for e in tree(page).iter("input") if "checked" in e.attrib]
     assert ticked == ["x", "y"], "what keys are made of is not clustered by itself"
 

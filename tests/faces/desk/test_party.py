@@ -216,7 +216,7 @@ def test_after_a_withdrawal_what_leaves_is_asked_and_a_no_ends_it(
 def test_the_desk_goes_on_where_the_command_line_stopped(
     online: Terminal, browser: DeskBrowser, rows: Path, typed: str
 ) -> None:
-    assert "continues here with a table" in texts(browser.get("/"))
+    assert "continues here once it has a table" in texts(browser.get("/"))
     place = PLACE.format(typed)
     assert rows.name in texts(browser.follow(browser.get(place)))
     assert "Continue" in texts(browser.get(f"{place}/terms"))

@@ -138,7 +138,7 @@ def test_a_party_sends_a_token_for_each_row_of_its_neighbour(row: int) -> None:
     ("content", "error"),
     [
         (masked(2), "digests of the common rows"),
-        (Digests(rows="other", columns=""), "holds other rows"),
+        (Digests(rows="other", columns=""), "have different rows"),
     ],
     ids=["keys", "digests"],
 )
@@ -178,7 +178,7 @@ def test_what_is_no_point_is_not_masked() -> None:
     running.play_until(linkage.ShowTokens)
     zeros = masked(len(HELD[1]))
     running.memories[FIRST] = running.memories[FIRST].remember([zeros])
-    with pytest.raises(GuardRefused, match="no point"):
+    with pytest.raises(GuardRefused, match="not a point"):
         PARTY.reply(running.context(FIRST), linkage.ShowTokens(), running.data[FIRST])
 
 

@@ -107,7 +107,7 @@ def test_garbage_is_no_result(
     engine: DaskEngine, monkeypatch: pytest.MonkeyPatch, garbage: object
 ) -> None:
     monkeypatch.setattr(dask_engine, "run_task", partial(_garbage, garbage))
-    with pytest.raises(RuntimeError, match="no result"):
+    with pytest.raises(RuntimeError, match="not a result"):
         list(engine.map(kernels.square, [1]))
 
 
