@@ -257,9 +257,13 @@ def test_distances_of_fitted_rows_are_those_of_new_ones() -> None:
 
 def test_weights_of_rows_are_refused() -> None:
     here = FederatedKMeans(3, protocol="llf", layout=(3, 1), random_state=0)
-    with pytest.raises(CannotCluster, match=r"sample_weight: all rows have the same weight"):
+    with pytest.raises(
+        CannotCluster, match=r"sample_weight: all rows have the same weight"
+    ):
         here.fit(X, sample_weight=np.ones(150))
-    with pytest.raises(CannotCluster, match=r"sample_weight: all rows have the same weight"):
+    with pytest.raises(
+        CannotCluster, match=r"sample_weight: all rows have the same weight"
+    ):
         here.fit(X).score(X, sample_weight=np.ones(150))
 
 

@@ -241,7 +241,10 @@ REFUSABLE: dict[str, tuple[str | bytes, str]] = {
     ),
     "fewer cells": (lines(*ROWS, "d,1"), "line 5: fewer cells than the 3 columns"),
     "a percent sign": (lines(*ROWS, "d,7%,1"), "line 5, x: '9%' is not a number"),
-    "a quote without end": (lines(*ROWS, '"d,1,2'), "line 5: an unclosed quotation mark"),
+    "a quote without end": (
+        lines(*ROWS, '"d,1,2'),
+        "line 5: an unclosed quotation mark",
+    ),
     "a line without end": (
         lines(*ROWS, "q" * 3_000_000 + ",1,2", "d,1,2"),
         "line 5: a line of more than two mebibytes",

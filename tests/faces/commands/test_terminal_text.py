@@ -3,6 +3,7 @@
 import ast
 import io
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ from clustering_protocols.terms.terms import (
     Text,
     read_terms,
 )
-from party_sdk.cli.terminal.output import RootGroup, say
+from clustering_protocols.wire.answers import SessionStatus
+from party_sdk.cli.terminal.output import RootGroup, progress_line, report_lines, say
 from party_sdk.cli.terminal.progress import StatusLine
 
 CLI = Path(__file__).parents[3] / "party_sdk" / "cli"
@@ -154,3 +156,29 @@ def test_elsewhere_each_line_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
         "round 3 of the updates, waiting for north",
         "completed",
     ]
+
+
+def test_a_line_says_why_nothing_goes_on() -> None:
+    now = datetime(2030, 1, 1, tzinfo=UTC)
+    status = SessionStatus(
+        id="s",
+        title="",
+        protocol="dc",
+        state="stepping",
+        progress={},
+        slots=[],
+        risks=[],
+        terms_digest="",
+        **dict.fromkeys(("reason", "detail", "stage", "safety_number")),
+        **dict.fromkeys(("round", "attempt", "stage_index", "n_stages"), 0),
+        **dict.fromkeys(("created_at", "waiting_since", "deadline"), now),
+    )
+    assert "no room" not in progress_line(status)
+    full = status.model_copy(update={"short_of_room": True})
+    assert "The analyst has no room left" in progress_line(full)
+    end = {"state": "failed", "reason": "rows-not-aligned", "detail": "Compare a, b."}
+    failed = progress_line(status.model_copy(update=end))
+    assert "Compare the ids" in failed
+    assert "Compare a, b." in failed
+    assert "Clusters coincide: 2" in "".join(report_lines({"n_coinciding": 2}))
+    assert not list(report_lines({"n_coinciding": 0}))

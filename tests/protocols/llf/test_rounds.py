@@ -303,8 +303,16 @@ FIRST = np.array([1.0, 0.0, 0.0])
 FALSE: dict[str, tuple[Any, str]] = {
     "more rows than joined": (lambda S, n: (S, n + 1), "counts more rows"),
     "fewer rows than joined": (lambda S, n: (S, n - FIRST), "do not add up"),
+    "fewer rows than a party has": (
+        lambda S, n: (S, n.sum() * FIRST),
+        "fewer rows of a cluster than",
+    ),
+    "rows elsewhere": (
+        lambda S, n: (S * (1 + 1 / (1 + n[0])), n),
+        "different rows from an earlier total",
+    ),
 }
-"""What parties send instead of sums and counts, beside the vectors of ``spec``."""
+"""What parties send instead of sums and counts; vectors of ``spec`` lie in updates only."""
 
 
 @pytest.mark.parametrize("lie", FALSE)

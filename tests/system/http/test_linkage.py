@@ -46,3 +46,9 @@ def test_http_links_as_the_simulation_and_keeps_no_id(
     known = [b"", crowd.session.id.encode(), digest, sha256(digest).digest()]
     everybody = {name for data in parts.data.values() for name in data.ids or ()}
     assert guesses.found(held, everybody, known) == []
+    entries = crowd.party("r1c1").stored.ledger.verified_entries()
+    notes = next(entry["notes"] for entry in entries if entry["event"] == "noting")
+    kind, n = ("ids", 35) if case == "ids" else ("values of match keys", 3 * 35)
+    assert notes[f"{kind} compared in your row group, at most"].startswith(
+        f"r1c1 {n}, "
+    )

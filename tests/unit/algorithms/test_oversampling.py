@@ -33,6 +33,12 @@ def test_other_seeds_give_other_rows_and_rows_of_a_start_differ() -> None:
     assert not np.array_equal(drawn(1, 5), starts)
 
 
+def test_spans_do_not_change_the_drawn_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = drawn(1, 3)
+    monkeypatch.setattr(oversampling, "_SPAN_ROWS", 1001)
+    assert np.array_equal(drawn(1, 3), whole)
+
+
 def test_starts_are_as_good_as_those_of_k_means_plus_plus(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
