@@ -96,9 +96,8 @@ def _read_entry_points(package: str) -> Iterator[tuple[str, str]]:
 def _check_entry(
     package: str, name: str, module: str, modules: Mapping[str, str]
 ) -> None:
-    from clustering_protocols.terms import (
-        session_risks,
-    )  # a late import: only packages need it
+    # a late import, because only packages need it
+    from clustering_protocols.terms import session_risks
 
     if not _NAME.fullmatch(name) or name == session_risks.PREFIX:
         problem = "use at most 32 lower-case letters, digits and '_', and not 'house'"

@@ -205,9 +205,8 @@ class Record(BaseModel):
         return f"<{type(self).__name__} {shapes}>"
 
     __str__ = __repr__
-    __eq__ = (
-        object.__eq__
-    )  # records are compared by identity: == on arrays gives no single bool
+    # records are compared by identity, because == on arrays gives no single bool
+    __eq__ = object.__eq__
     __hash__ = object.__hash__
 
 

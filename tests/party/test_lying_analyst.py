@@ -189,7 +189,7 @@ def test_one_invitation_impersonates_nobody_whom_the_terms_name(tmp_path: Path) 
     assert len(stopped_for_good(sitting, KeyNotAuthentic, AgreementMismatch)) == 3
     victim = sitting.endings[VICTIM].error
     assert isinstance(victim, KeyNotAuthentic)
-    assert "than the terms expect" in victim.detail
+    assert "that the terms do not expect" in victim.detail
     assert sitting.uploads == set()
 
 

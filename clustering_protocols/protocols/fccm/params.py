@@ -147,9 +147,9 @@ def explain_excess_rounds(params: CoClustering, k: int, widths: Sequence[int]) -
         return ""
     if min(widths) < LEAST_ITEMS:
         return (
-            f"A site has {min(widths)} items, and a total would reveal them; it takes "
-            f"{LEAST_ITEMS} to hide each other. With small_cohorts 'allow' the risk is "
-            "accepted."
+            f"A site has {min(widths)} items, and a total would reveal them; at least "
+            f"{LEAST_ITEMS} are needed to hide each other. With small_cohorts 'allow' the "
+            "risk is accepted."
         )
     n_items = sum(widths) - max(widths)
     bound, single = (
@@ -171,12 +171,11 @@ def check_weights(context: FccmContext, weights: FloatArray) -> None:
         return
     weights = weights[:, weights.any(axis=0)]  # a sum without weight reveals nothing
     shares = weights / weights.max(axis=0)
-    spread = shares.sum(axis=0) ** 2 / (shares**2).sum(
-        axis=0
-    )  # effective number of items
+    # the effective number of items
+    spread = shares.sum(axis=0) ** 2 / (shares**2).sum(axis=0)
     if spread.min(initial=np.inf) < LEAST_ITEMS:
         raise GuardRefused(
             f"A total would depend on effectively {int(spread.min())} items of this site, "
-            f"and reveal them; it takes {LEAST_ITEMS} to hide each other. Choose a larger "
-            "lambda_w, or accept the risk with small_cohorts 'allow'."
+            f"and reveal them; at least {LEAST_ITEMS} are needed to hide each other. Choose a "
+            "larger lambda_w, or accept the risk with small_cohorts 'allow'."
         )

@@ -336,9 +336,8 @@ def clusters_of_rows(
     clusters representatives of them.
     """
     representatives = None
-    if params.samples_rows(
-        len(X)
-    ):  # the given starts may not be among the representatives
+    if params.samples_rows(len(X)):
+        # the given starts may not be among the representatives
         rows, rng = ArrayRows(X), generators("representatives")
         representatives = Representatives.draw(
             rows, count_graph_rows(len(X)), rng, engine

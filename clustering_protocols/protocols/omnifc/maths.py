@@ -136,9 +136,8 @@ def add_combination(
         terms = list(parts[begin : begin + _TERMS])
         padded = np.zeros(_TERMS, dtype=np.uint64)
         padded[: len(terms)] = weights[begin : begin + _TERMS]
-        terms += terms[:1] * (
-            _TERMS - len(terms)
-        )  # padding with weight 0, which is in the cache
+        # the padding has weight 0, and is in the cache
+        terms += terms[:1] * (_TERMS - len(terms))
         field.add_multiples(total, padded, *terms)
 
 

@@ -169,9 +169,8 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
         distances = maths.field_distances(shares, context.engine, first=n_first)
         if params.hide_segments:
             slots = context.session.slots
-            if (
-                len(slots) < MINIMUM_MEMBERS
-            ):  # each of two parties could subtract its own answer
+            if len(slots) < MINIMUM_MEMBERS:
+                # each of two parties could subtract its own answer
                 raise GuardRefused(f"Masks hide nothing among {len(slots)} parties.")
             streams = context.pairwise_streams(slots, "coterie/field-mask/2")
             points = maths.share_points(len(slots))

@@ -225,9 +225,8 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             party=_role("party:SharingParty"),
             envelopes=(messages.RowShares,),
         )
-        minimum = (
-            1 if params.hide_segments else 0
-        )  # otherwise a late party might get no task
+        # otherwise a late party might get no task
+        minimum = 1 if params.hide_segments else 0
         distances = Stage(
             name="distances",
             analyst=_role("analyst:Decoder"),

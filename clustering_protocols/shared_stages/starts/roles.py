@@ -45,9 +45,8 @@ def compute_start_alone(context: PartyContext[Any], scale: Scaler) -> FloatArray
     shares = stream.uniform(params.n_clusters, scale.offset.size)
     low, high = scale.ranges
     V = scale(low + (high - low) * shares)
-    return np.clip(
-        V, -scale.limit, scale.limit
-    )  # ranges may be much wider than the data
+    # ranges may be much wider than the data
+    return np.clip(V, -scale.limit, scale.limit)
 
 
 def ask_about_given_start(
