@@ -83,7 +83,7 @@ def test_ranges_of_fields_that_are_clustered_as_they_are() -> None:
 def test_columns_in_another_order_than_declared_are_refused() -> None:
     """Its ranges would be those of other columns."""
     data = {"r1c1": MatrixSource(np.ones((20, 2)), ["b", "a"])}
-    with pytest.raises(InvalidData, match="another order"):
+    with pytest.raises(InvalidData, match="a different order"):
         Session(
             Dummy(),
             Layout.lattice(1),

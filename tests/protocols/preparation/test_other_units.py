@@ -41,7 +41,7 @@ def session(
     "units", [[1, 1, 1000], [1000, 1, 1000], [1, 1000], [1, 1, 1, 1, 1000]]
 )
 def test_grams_among_kilograms_stop_before_rows_are_used(units: list[float]) -> None:
-    with pytest.raises(GuardRefused, match="other units"):
+    with pytest.raises(GuardRefused, match="different units"):
         session(len(units), units).run_to_end()
 
 
