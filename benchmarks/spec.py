@@ -218,7 +218,7 @@ def _types(messages: Sequence[WireMessage]) -> Iterator[str]:
         for name, schema in message.values.get("$defs", {}).items()
     }
     if found:
-        yield "\nTypes of fields are objects with these members, all of them:\n\n"
+        yield "\nA field of one of these types is an object that has all of these members:\n\n"
     for name in sorted(found):
         yield f"- {name}: {found[name]}.\n"
 

@@ -156,7 +156,7 @@ def analyst(analyst_of_the_file: Analyst) -> Analyst:
 
 @pytest.fixture
 def session_id(request: pytest.FixtureRequest) -> str:
-    """A name for the session of a test: the same each time, and no other test's."""
+    """The id of a test's session: the same in every run, different for every test."""
     return f"s-{sha256(request.node.nodeid.encode()).hexdigest()[:12]}"
 
 

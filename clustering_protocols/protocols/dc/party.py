@@ -168,7 +168,7 @@ class RebuildScore:
         """Return close_rows and close_values as part of a sentence."""
         return (
             f"{self.close_rows:.1%} of your rows within 10 %, and one feature within 10 % "
-            f"in {self.close_values:.1%} of your rows"
+            f"in {self.close_values:.1%} of all your rows"
         )
 
     def notes(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The manifests under docker/kubernetes/: what they name is what the service has."""
+"""The manifests under docker/kubernetes/ fit the image, service and compose file."""
 
 import re
 from pathlib import Path

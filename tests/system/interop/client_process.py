@@ -63,7 +63,7 @@ def write_rows(
 
 @cache
 def bundle(program: str) -> str:
-    """Return a program of the client in one file, as ``tsx`` would compile it.
+    """Bundle a program of the client into one file, and return its path.
 
     It is compiled once here, and by ``tsx`` at each start: half a second each.
     ``test_example`` and the conformance tests start the client that way.

@@ -289,7 +289,7 @@ def test_wrong_or_too_few_members_are_refused(
 
 
 def test_a_total_is_noise_where_one_was_told_something_else() -> None:
-    """Threat C.8: different centroids to different parties, in whichever round."""
+    """An analyst that sends parties different centroids reads only noise from the sum."""
     crowd = views(3)
     crowd["r2c1"] = told_otherwise(crowd["r2c1"])
     sent = []
