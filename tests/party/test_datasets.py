@@ -105,7 +105,10 @@ def test_what_is_dealt_out_is_fitted_and_drawn_again() -> None:
         ({"layout": (1, 5)}, "4 columns are too few"),
         ({"concentration": 0.5}, "classes and concentration together"),
         ({"classes": CLASSES}, "classes and concentration together"),
-        ({"classes": CLASSES[:9], "concentration": 1.0}, "each of the 150 rows needs a class"),
+        (
+            {"classes": CLASSES[:9], "concentration": 1.0},
+            "each of the 150 rows needs a class",
+        ),
         ({"classes": CLASSES, "concentration": 0.0}, "a number above 0"),
         ({"classes": [np.nan, *CLASSES[1:]], "concentration": 1.0}, "have no class"),
         *(
