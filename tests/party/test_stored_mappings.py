@@ -36,7 +36,7 @@ MAPPING = """version = 1
 [columns.x]
 from = "Wert"
 factor = 2.0
-missing = ["-77"]
+missing = ["-77215"]
 [columns.y]
 from = "Zustand"
 levels = {geheimwort = 1, anderes = 2}
@@ -101,7 +101,7 @@ def test_a_mapping_counts_until_the_report(online: Terminal, table: Path) -> Non
     log = "\n".join(folder.ledger.verified_lines)
     for text in (json.dumps(report), page.read_text(), done.output, log):
         assert "geheimwort" not in text
-        assert "-77" not in text
+        assert "-77215" not in text
 
 
 def test_another_home_gives_another_digest(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ CHANGES: dict[str, tuple[dict[str, object], str]] = {
     "convert": ({"convert": "HbA1c, % to mmol/mol"}, "unit"),
     "factor": ({"factor": 2.0}, "unit"),
     "offset": ({"offset": 2.0}, "unit"),
-    "missing": ({"missing": ("-77",)}, "codes of missing values"),
+    "missing": ({"missing": ("-77215",)}, "codes of missing values"),
     "decimal": ({"decimal": ","}, "decimal sign"),
     "thousands": ({"thousands": "."}, "thousands separator"),
     "dates": ({"dates": ("day-first",)}, "order of dates"),
