@@ -181,9 +181,12 @@ def differences(part: str) -> tuple[int, list[str]]:
     again = [line for line in cells_of(part, DRAWS_AGAIN[part]) if line["first"]]
     differing = []
     for line in again:
-        was, now = float(stored.get(key(line)) or "nan"), float(line["first"])
-        if not abs(was - now) <= TOLERANCE * max(1.0, abs(was)):  # or not in the file
-            cell = ", ".join((part, *key(line)))
+        cell, known = ", ".join((part, *key(line))), stored.get(key(line))
+        if not known:
+            differing.append(f"{cell}: not in the file.")
+            continue
+        was, now = float(known), float(line["first"])
+        if not abs(was - now) <= TOLERANCE * max(1.0, abs(was)):  # nor if it is NaN
             differing.append(f"{cell}: {now:g} instead of {was:g}.")
     return len(again), differing
 

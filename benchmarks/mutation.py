@@ -188,6 +188,8 @@ class Copy:
         program = [*self._python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
         files = [str(next(self.root.glob(f"tests/**/{name}"))) for name in tests]
         outcome, told = run_tests(shlex.join([*program, *files]), timeout)
+        if outcome is TestOutcome.INCOMPETENT:
+            raise RuntimeError(f"the tests could not be run: {told}")
         if outcome is TestOutcome.SURVIVED:
             return "survived", told
         return ("timed out" if told == "timeout" else "killed"), told
