@@ -149,7 +149,7 @@ def texts() -> dict[Path, str]:
     pages = {PAGE: evidence_page.render(measured)}
     table = evidence_page.fidelity_table(measured)
     pages[README] = _TABLE.sub(lambda _: table, README.read_text())
-    for name, svg in evidence_page.draw(measured).items():
+    for name, svg in evidence_page.draw_pictures(measured).items():
         pages[FILES / f"{name}.svg"] = svg
     return pages
 

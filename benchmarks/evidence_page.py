@@ -15,7 +15,7 @@ import numpy as np
 from markupsafe import Markup
 
 from benchmarks.papers.baselines import OURS, SERVER_READS
-from benchmarks.papers.cells import Row, too_many_beyond
+from benchmarks.papers.cells import Row, has_too_many_outliers
 from coterie_pages.formatting import format_number
 from coterie_pages.svg import element, line, picture, round_ticks, standalone, text
 
@@ -229,7 +229,7 @@ def _papers(measured: Measured) -> Iterator[str]:
         "without a cause is *beyond*; by chance, 5 % are. Each file has every cell's "
         "draws and cause."
     )
-    unexplained = [f"`{n}`" for n in TABLES if too_many_beyond(measured[n])]
+    unexplained = [f"`{n}`" for n in TABLES if has_too_many_outliers(measured[n])]
     if unexplained:
         yield (
             f"More cells are beyond in {' and '.join(unexplained)}, whose papers publish "
@@ -318,7 +318,7 @@ _LABELS = {
 _WIDTH, _LEFT, _RIGHT, _STRIP, _FOOT = 800.0, 360.0, 16.0, 22.0, 46.0
 
 
-def draw(measured: Measured) -> dict[str, str]:
+def draw_pictures(measured: Measured) -> dict[str, str]:
     """Return the text of each picture by its name."""
     rows = [row for row in measured["fidelity"] if not row["refused"]]
     several = [row for row in rows if int(row["clusters"]) > 1]

@@ -91,7 +91,7 @@ def draw(
     Places are drawn first and then a change of each, so that an operator with eleven
     replacements is not drawn eleven times as often as one that has a single one.
     """
-    places = _places(source)
+    places = _operators_by_place(source)
     found: dict[str, Mutant] = {}
     while places and len(found) < n_mutants:
         for row, column in rng.permutation(sorted(places)).tolist():
@@ -108,7 +108,7 @@ def draw(
     return list(found.values())
 
 
-def _places(source: str) -> dict[Position, list[tuple[str, int]]]:
+def _operators_by_place(source: str) -> dict[Position, list[tuple[str, int]]]:
     """Return by place the operators that change it, each with its occurrence there."""
     skipped = list(_skipped(source))
     nodes = list(ast_nodes(get_ast(source)))

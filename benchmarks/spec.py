@@ -99,7 +99,7 @@ def registry(known: Path) -> str:
         text.append(f"\n[labels.{json.dumps(name)}]\n")
         text.append(f"versions = {sorted(versions[name])}\n")
         text.append(f"use = {json.dumps(use, ensure_ascii=False)}\n")
-    for function, names in found_names().items():
+    for function, names in purpose_and_sum_names().items():
         text.append(f"\n[names.{function}]\n")
         text += [f"{json.dumps(n)} = {json.dumps(where)}\n" for n, where in names]
     return "".join(text)
@@ -114,7 +114,7 @@ def found_labels() -> set[tuple[str, int]]:
     }
 
 
-def found_names() -> dict[str, list[tuple[str, str]]]:
+def purpose_and_sum_names() -> dict[str, list[tuple[str, str]]]:
     """Return purposes and sum names by the function they are passed to, with modules.
 
     '{}' stands for each part of a name that is not a constant in the code.

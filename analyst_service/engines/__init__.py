@@ -35,5 +35,5 @@ def open_engine(
         local,
         lambda: connect_to_cluster(scheduler, place),
         # Workers on this machine read whole blobs from the cache, without checks.
-        MappedBlobs(mapped, is_checked=bool(place.url and scheduler)),
+        MappedBlobs(mapped, with_checksums=bool(place.url and scheduler)),
     )

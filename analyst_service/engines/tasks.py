@@ -70,11 +70,11 @@ class MappedBlobs:
     """The blobs of a step that are mapped into memory, searchable by address.
 
     blobs: the blobs by digest; they stay mapped as long as this object exists.
-    is_checked: whether references contain the SHA-256 of their range, which a worker
+    with_checksums: whether references contain the SHA-256 of their range, which a worker
         needs if it fetches only that range.
     """
 
-    def __init__(self, blobs: Mapping[str, Buffer], *, is_checked: bool) -> None:
+    def __init__(self, blobs: Mapping[str, Buffer], *, with_checksums: bool) -> None:
         arrays = {
             digest: np.frombuffer(memoryview(blob), np.uint8)
             for digest, blob in blobs.items()
@@ -84,7 +84,7 @@ class MappedBlobs:
         ]
         self._by_address = sorted(by_address, key=lambda entry: entry[0])
         self._starts = [start for start, _, _ in self._by_address]
-        self._is_checked = is_checked
+        self._with_checksums = with_checksums
         self._checks: dict[tuple[str, int, int], str] = {}
 
     def find_reference(self, array: NDArray[Any]) -> ArrayReference | None:
@@ -103,7 +103,9 @@ class MappedBlobs:
             digest=digest,
             begin=begin,
             size=end - begin,
-            check=self._hash(digest, blob, begin, end) if self._is_checked else None,
+            check=self._hash(digest, blob, begin, end)
+            if self._with_checksums
+            else None,
             first=array.__array_interface__["data"][0] - low,
             dtype=array.dtype.str,
             shape=array.shape,

@@ -259,18 +259,18 @@ def factorise(parts: Parts, seed: int, rounds: int = 20) -> Factors:
         K = kernel(Z, Z, variance)
         coefficients = []
         for own, place in zip(parts, range(len(parts)), strict=True):
-            beside = kernel(Z, own.T, variance)
-            C = np.asarray(np.linalg.solve(K + LAMBDA * np.eye(d), beside), float)
+            cross_kernel = kernel(Z, own.T, variance)
+            C = np.asarray(np.linalg.solve(K + LAMBDA * np.eye(d), cross_kernel), float)
             coefficients.append(C)
-            local[place] = _step(Z, own.T, C, K, beside, variance)
+            local[place] = _newton_step(Z, own.T, C, K, cross_kernel, variance)
     return Factors(Z, np.hstack(coefficients), variance)
 
 
-def _step(
-    Z: Matrix, X: Matrix, C: Matrix, K: Matrix, beside: Matrix, variance: float
+def _newton_step(
+    Z: Matrix, X: Matrix, C: Matrix, K: Matrix, cross_kernel: Matrix, variance: float
 ) -> Matrix:
     """Return the dictionary after one step of Newton's method with a diagonal bound."""
-    cross = -C.T * beside.T
+    cross = -C.T * cross_kernel.T
     own = 0.5 * (C @ C.T) * K
     down, across = cross.sum(axis=0), own.sum(axis=0)
     gradient = (X @ cross - Z * down) + 2 * (Z @ own - Z * across)

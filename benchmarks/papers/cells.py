@@ -111,7 +111,7 @@ def printed(part: str) -> Callable[..., Cell]:
     return cell
 
 
-def too_many_beyond(lines: Sequence[Row]) -> bool:
+def has_too_many_outliers(lines: Sequence[Row]) -> bool:
     """Return whether more cells are beyond two spreads than chance explains."""
     verdicts = [line["verdict"] for line in lines if line["verdict"] != "context"]
     return verdicts.count("beyond") > MOST_BEYOND * len(verdicts)

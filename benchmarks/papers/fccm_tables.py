@@ -239,18 +239,18 @@ def figures(e: Experiment, runs: Runs, reference: Run) -> dict[str, Matrix]:
     """Return the figures (starts, sites) of each way of working."""
     parts = [reference.W[own] for own in e.columns]
 
-    def together(run: Run) -> list[float]:
+    def match_jointly(run: Run) -> list[float]:
         tables = [run.W[own] for own in e.columns]
         return match_clusters(list(map(correlations, tables, parts)))
 
-    def alone(sites: Sequence[Run]) -> list[float]:
+    def match_each_site(sites: Sequence[Run]) -> list[float]:
         tables = map(correlations, (run.W for run in sites), parts)
         return [match_clusters([table])[0] for table in tables]
 
     return {
-        "global": np.array([together(run) for run in runs.pooled]),
-        "site": np.array([together(run) for run in runs.site]),
-        "site-wise": np.array([alone(sites) for sites in runs.alone]),
+        "global": np.array([match_jointly(run) for run in runs.pooled]),
+        "site": np.array([match_jointly(run) for run in runs.site]),
+        "site-wise": np.array([match_each_site(sites) for sites in runs.alone]),
     }
 
 

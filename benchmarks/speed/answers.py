@@ -33,13 +33,13 @@ def figures(*, small: bool) -> Iterator[Figure]:
     tries, n_sessions = (20, 2000) if small else (1000, 100_000)
     with tempfile.TemporaryDirectory() as folder:
         analyst = AnalystProcess(Path(folder))
-        revoked, administrator = prepare(Path(folder), n_sessions)
+        revoked, administrator = fill_database(Path(folder), n_sessions)
         with analyst, httpx.Client(base_url=analyst.url, timeout=60) as http:
             yield from measure_refusals(http, revoked, tries)
             yield from measure_lists(http, administrator, n_sessions)
 
 
-def prepare(folder: Path, n_sessions: int) -> tuple[str, str]:
+def fill_database(folder: Path, n_sessions: int) -> tuple[str, str]:
     """Fill the database; return a revoked key, and an administrator's."""
     settings, clock = Settings(data_dir=folder), SystemClock()
     database = Database(settings.database)

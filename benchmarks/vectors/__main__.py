@@ -21,9 +21,9 @@ from benchmarks.vectors.form import (
     SCHEMA,
     SESSIONS,
     VECTORS,
+    format_file,
     read_layers,
     read_sessions,
-    write_file,
     write_schema,
 )
 from benchmarks.vectors.layers import BUILDERS, build_layer
@@ -38,10 +38,10 @@ def write(names: Sequence[str]) -> None:
     (VECTORS / SCHEMA).write_text(write_schema())
     for name in names or (*BUILDERS, *PROTOCOLS):
         if name in BUILDERS:
-            (VECTORS / f"{name}.json").write_text(write_file(build_layer(name)))
+            (VECTORS / f"{name}.json").write_text(format_file(build_layer(name)))
         else:
             path = VECTORS / SESSIONS / f"{name}.json"
-            path.write_text(write_file(build_sessions(name)))
+            path.write_text(format_file(build_sessions(name)))
 
 
 def check(command: Sequence[str], level: str = LEVELS[-1]) -> list[CheckedCase]:

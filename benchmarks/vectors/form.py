@@ -161,7 +161,7 @@ def write_schema() -> str:
     return json.dumps(document, indent=1, sort_keys=True) + "\n"
 
 
-def write_file(content: Layer | SessionFile) -> str:
+def format_file(content: Layer | SessionFile) -> str:
     """Return the text of a file: one line for each case."""
     text = content.model_dump(mode="json", exclude_defaults=True)
     text = {"vectors": content.vectors, **text}

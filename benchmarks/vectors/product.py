@@ -311,7 +311,7 @@ def make_share(given: Input) -> Output:
     return {"label": masked.label, "share": as_text(made)}
 
 
-def read_total(given: Input) -> Output:
+def unmask_total(given: Input) -> Output:
     """Read the total of a sum."""
     context, masked = _find_sum(given)
     largest = int(given["largest"])
@@ -533,7 +533,7 @@ _CALLS: Final[dict[str, Callable[[Input], Output]]] = {
     },
     "fixed-point": encode_numbers,
     "share": make_share,
-    "total": read_total,
+    "total": unmask_total,
     "canonical": lambda given: {
         "text": canonical_json(RootModel[Any](given["value"])).decode()
     },

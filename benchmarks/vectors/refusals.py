@@ -131,8 +131,8 @@ def of_dummy(forger: Forger) -> list[Refusal]:
             },
             # the closing and the result
             ("conclude", 0, _FAILED): {
-                "a second run": _tell_choice(chosen=1),
-                "figures of two runs": _tell_choice(figures=two_runs),
+                "a second run": _alter_closing(chosen=1),
+                "figures of two runs": _alter_closing(figures=two_runs),
             },
             ("conclude", 0, "task-refused"): {
                 "others were told of another run": set_values(chosen=1),
@@ -171,7 +171,7 @@ def of_second_attempt(forger: Forger) -> list[Refusal]:
 
 
 @edit
-def _tell_choice(packet: Packet, /, **values: Any) -> Packet:
+def _alter_closing(packet: Packet, /, **values: Any) -> Packet:
     """Return the closing with other values, which the first group was told."""
     said = set_values(**values)(packet)
     told = json.loads(packet.history[-1])["told"]
@@ -266,9 +266,9 @@ def of_two_runs(forger: Forger) -> list[Refusal]:
     return forger.refuse(
         {
             ("conclude", 0, _FAILED): {
-                "another run than the rule's": _tell_choice(chosen=other),
-                "a run that there is not": _tell_choice(chosen=2),
-                "figures of one run": _tell_choice(figures=first),
+                "another run than the rule's": _alter_closing(chosen=other),
+                "a run that there is not": _alter_closing(chosen=2),
+                "figures of one run": _alter_closing(figures=first),
             },
             ("conclude", 0, "task-refused"): {
                 "others were told of another run": set_values(chosen=other),

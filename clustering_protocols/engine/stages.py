@@ -30,7 +30,7 @@ def load_session(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
     that computes profiles.
     """
     session = session_terms.build_session_context(agreement)
-    own = repeat_per_run(session, _own_stages(session.terms, session.params))
+    own = repeat_per_run(session, _stages_of_one_run(session.terms, session.params))
     # If a quorum suffices, a late party need not sign.
     least = int(session_quorum(session) == len(session.slots))
     final_stages = _last_of_runs(own)
@@ -58,11 +58,14 @@ def _check_session_once(agreement: bytes) -> None:
 def import_party_roles(terms: Terms) -> None:
     """Import the modules of a party's roles while it waits for others to join."""
     choice = terms.protocol
-    for stage in _own_stages(terms, catalogue.parse_params(choice.name, choice.params)):
+    for stage in _stages_of_one_run(
+        terms, catalogue.parse_params(choice.name, choice.params)
+    ):
         stage.party()
 
 
-def _own_stages(terms: Terms, params: Params) -> Sequence[Stage]:
+def _stages_of_one_run(terms: Terms, params: Params) -> Sequence[Stage]:
+    """Return the protocol's stages, and those that prepare columns for them."""
     protocol = catalogue.protocol(terms.protocol.name)
     return add_preparation_stages(terms, protocol.stages(params, terms.layout))
 

@@ -492,7 +492,7 @@ def degrees_in(memory: Memory, terms: Terms) -> float:
     return sum(item.equations for item in sums if item is not None)
 
 
-def history_of(memory: Memory, terms: Terms, slot: str, n_rows: int) -> RowHistory:
+def row_history_of(memory: Memory, terms: Terms, slot: str, n_rows: int) -> RowHistory:
     """Return which disclosed sums contain each row, according to a party's memory.
 
     A protocol that sums by cluster keeps a history of every run. In other protocols the

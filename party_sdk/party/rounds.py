@@ -32,7 +32,7 @@ from clustering_protocols.terms.terms import Terms
 from clustering_protocols.wire.answers import Receipt, SessionStatus
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.analyst import LONG_POLL_SECONDS, Analyst
-from party_sdk.disclosures.history import Rows, degrees_in, history_of
+from party_sdk.disclosures.history import Rows, degrees_in, row_history_of
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
 from party_sdk.party.asker import Asker
@@ -243,7 +243,7 @@ class Responder:
         selection, spending = memory.get(Selection), memory.get(PrivacySpending)
         selected_rows = None if selection is None else selection.rows
         n_rows = data.n_rows if selected_rows is None else len(selected_rows)
-        sums = history_of(memory, terms, slot, n_rows)
+        sums = row_history_of(memory, terms, slot, n_rows)
         update: dict[str, Any] = {"degrees": degrees_in(memory, terms)}
         if spending is not None:
             update["epsilon"] = (

@@ -30,9 +30,9 @@ from party_sdk.disclosures.history import (
     History,
     Summed,
     count_derivable_rows,
-    history_of,
     merge,
     reveals_few_rows,
+    row_history_of,
 )
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
@@ -236,19 +236,19 @@ LABELLED = Assignment(labels=np.array([0, 0, 1]), chosen=0, result="")
 @pytest.mark.threat(140)
 def test_what_is_pooled_of_all_rows_is_a_sum_over_them() -> None:
     terms = terms_of(DC)
-    assert history_of(Memory(), terms, "r1c1", 5).n_sums == 0
+    assert row_history_of(Memory(), terms, "r1c1", 5).n_sums == 0
     memory = Memory().remember([RowsSummed()])
-    found = history_of(memory, terms, "r1c1", 5)
+    found = row_history_of(memory, terms, "r1c1", 5)
     assert (found.n_sums, found.all_rows, found.labels.tolist()) == (1, True, [[0]])
 
 
 def test_sums_of_a_profile_are_of_the_rows_that_take_part() -> None:
     terms, memory = terms_of(DC, readers="members"), Memory().remember([LABELLED])
-    assert history_of(memory, terms, "r1c1", 3).n_sums == 2
-    found = history_of(memory.remember([RowsSummed()]), terms, "r1c1", 3)
+    assert row_history_of(memory, terms, "r1c1", 3).n_sums == 2
+    found = row_history_of(memory.remember([RowsSummed()]), terms, "r1c1", 3)
     assert found.labels[:, found.of_row].tolist() == [[0, 0, 0], [0, 0, 1]]
     assert (found.n_sums, found.all_rows) == (2, True)
-    assert history_of(memory, terms_of(DC), "r1c1", 3).n_sums == 0
+    assert row_history_of(memory, terms_of(DC), "r1c1", 3).n_sums == 0
 
 
 COLUMNS = ("a", "b", "c", "d")

@@ -43,7 +43,7 @@ def read(name):
     return share
 
 
-def compute(rank):
+def run_computing_party(rank):
     """Run one of the computing parties, and save its share of the last centroids."""
     X = np.load(FOLDER / "all.npy").astype(np.float32)  # only its shape is used
     secret = [libspu.Visibility.VIS_SECRET] * 2
@@ -86,6 +86,6 @@ def main():
 
 
 if sys.argv[2:]:
-    compute(int(sys.argv[2]))
+    run_computing_party(int(sys.argv[2]))
 else:
     main()

@@ -22,7 +22,7 @@ from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.numerics.blocks import LocalEngine
 from tests.system.engines import dask_kernels as kernels
 
-NOTHING = MappedBlobs({}, is_checked=False)
+NOTHING = MappedBlobs({}, with_checksums=False)
 
 
 @pytest.fixture(scope="module")

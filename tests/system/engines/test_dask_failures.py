@@ -41,7 +41,7 @@ def engine(
     monkeypatch.setattr(dask_engine, "_START_SECONDS", 15.0)
     place = BlobLocation(folder=tmp_path / "blobs")
     connect = partial(dask_engine.connect_to_cluster, processes.address, place)
-    yield DaskEngine(LocalEngine(1), connect, MappedBlobs({}, is_checked=False))
+    yield DaskEngine(LocalEngine(1), connect, MappedBlobs({}, with_checksums=False))
     if dask_engine._cluster is not None:
         dask_engine._cluster.close()
 

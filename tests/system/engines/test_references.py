@@ -35,8 +35,12 @@ def stored(blobs: Any, X: FloatArray = X) -> tuple[str, FloatArray, MappedBlobs]
     digest = blobs.put(codec.encode({}, {"x": X, "y": X[:3] + 1}))
     mapped = blobs.map(digest)
     _, arrays = codec.decode(mapped)
-    is_checked = isinstance(blobs, ObjectBlobStore)
-    return digest, arrays["x"], MappedBlobs({digest: mapped}, is_checked=is_checked)
+    with_checksums = isinstance(blobs, ObjectBlobStore)
+    return (
+        digest,
+        arrays["x"],
+        MappedBlobs({digest: mapped}, with_checksums=with_checksums),
+    )
 
 
 VIEWS = [

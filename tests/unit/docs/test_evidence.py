@@ -9,7 +9,13 @@ from benchmarks import evidence, evidence_page
 from benchmarks.datasets import load, sample
 from benchmarks.evidence_fidelity import case_of, cases, evaluate, parameters, way_of
 from benchmarks.papers.baselines import factorise, rebuild_rows
-from benchmarks.papers.cells import Cause, Cell, printed, rows as judge, too_many_beyond
+from benchmarks.papers.cells import (
+    Cause,
+    Cell,
+    has_too_many_outliers,
+    printed,
+    rows as judge,
+)
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import CoterieError
 
@@ -26,7 +32,7 @@ def rows(**wanted: str) -> list[dict[str, str]]:
 
 
 def test_the_page_is_what_was_measured() -> None:
-    drawn = evidence_page.draw(MEASURED)
+    drawn = evidence_page.draw_pictures(MEASURED)
     for path, text in evidence.texts().items():
         if path.suffix == ".svg":
             # fonts move other things than the places of the dots
@@ -63,7 +69,7 @@ def test_every_protocol_has_tables() -> None:
 
 @pytest.mark.parametrize("part", evidence.DRAWS)
 def test_more_than_chance_is_beyond_only_where_the_page_says_so(part: str) -> None:
-    assert too_many_beyond(MEASURED[part]) == (part in {"fccm", "omnifc"})
+    assert has_too_many_outliers(MEASURED[part]) == (part in {"fccm", "omnifc"})
     cell = printed(part)
     for line in MEASURED[part]:
         assert bool(line["cause"]) == (line["verdict"] in {"shown", "stated"})
